@@ -71,10 +71,18 @@ class RowError:
         if self.message is not None and len(self.message) > _LONGEST:
             object.__setattr__(self, "message", self.message[:_LONGEST] + "...")
 
+    @property
+    def fields(self) -> Fields:
+        """The fields of the error in a message, or in a row of it."""
+        return {"error_code": self.code, "error_message": self.message}
+
     def fields_of(self, struct: Struct) -> Fields:
-        """The fields of the error in a message or a row of it, which may have no text."""
-        fields = {"error_code": self.code, "error_message": self.message}
-        return {field.name: fields[field.name] for field in struct.fields if field.name in fields}
+        """The fields of the error in a struct, which may have no text."""
+        return {
+            name: value
+            for name, value in self.fields.items()
+            if any(name == each.name for each in struct.fields)
+        }
 
 
 #: The answer to every change before a cluster.

@@ -11,10 +11,8 @@ from functools import partial
 from itertools import groupby
 from typing import Any, Final, TypeVar
 
-from broker_core.access import Access
 from broker_core.catalog import AclRow, CatalogError
 from broker_core.concurrency import EACH_ACL
-from broker_core.errors import ListingFailed
 from broker_core.kafka.acls import (
     CLUSTER_NAME,
     AclBinding,
@@ -36,10 +34,9 @@ from broker_core.servers.kafka.row_error import (
     TOO_LARGE,
     ChangeRefused,
     RowError,
-    code_of,
     error_of,
 )
-from broker_core.service import AuditRow, right_to
+from broker_core.service import AuditRow
 from broker_core.wire.kafka import CREATE_ACLS, DELETE_ACLS, DESCRIBE_ACLS, ErrorCode, Fields
 
 __all__ = [
@@ -64,7 +61,7 @@ async def _describe(call: KafkaCall) -> Fields:
     _check_known(body, "resource_type_filter", "pattern_type_filter", "operation", "permission_type")
     refused = await _refusal(call, Operation.DESCRIBE, "No Authorizer is configured on the broker")
     if refused is not None:
-        return _failure(refused)
+        return refused.fields
     return await _off_loop(1, call, _described, filter_of(body))
 
 
@@ -108,7 +105,7 @@ async def _create(call: KafkaCall) -> Fields:
         "results": [
             (failed or {"error_message": ""})
             if fault is None
-            else _failure(RowError(ErrorCode.INVALID_REQUEST, fault))
+            else RowError(ErrorCode.INVALID_REQUEST, fault).fields
             for fault in faults
         ]
     }
@@ -136,16 +133,12 @@ async def _delete(call: KafkaCall) -> Fields:
 
 def none_created(call: KafkaCall, error: RowError) -> Fields:
     """The answer to CreateAcls that is refused."""
-    return {"results": [_failure(error)] * len(call.body["creations"])}
+    return {"results": [error.fields] * len(call.body["creations"])}
 
 
 def none_deleted(call: KafkaCall, error: RowError) -> Fields:
     """The answer to DeleteAcls that is refused."""
-    return {"filter_results": [_failure(error)] * len(call.body["filters"])}
-
-
-def _failure(error: RowError) -> Fields:
-    return {"error_code": error.code, "error_message": error.message}
+    return {"filter_results": [error.fields] * len(call.body["filters"])}
 
 
 def matched(stored: Sequence[AclBinding], filters: Sequence[AclFilter]) -> list[list[AclBinding] | Fields]:
@@ -155,11 +148,11 @@ def matched(stored: Sequence[AclBinding], filters: Sequence[AclFilter]) -> list[
     for asked in filters:
         looks -= len(stored)
         if asked.has_unknown:
-            results.append(_failure(RowError(ErrorCode.INVALID_REQUEST, f"Unknown {asked.has_unknown}.")))
+            results.append(RowError(ErrorCode.INVALID_REQUEST, f"Unknown {asked.has_unknown}.").fields)
             continue
         found = [] if looks < 0 else sorted(row for row in stored if asked.matches(row))
         left -= len(found)
-        results.append(_failure(TOO_LARGE) if looks < 0 or left < 0 else found)
+        results.append(TOO_LARGE.fields if looks < 0 or left < 0 else found)
     return results
 
 
@@ -172,20 +165,13 @@ async def _off_loop(count: int, call: KafkaCall, work: Callable[..., _Result], *
 
 async def _refusal(call: KafkaCall, operation: Operation, off: str) -> RowError | None:
     """The error of a client that may not do this, or if there is no authorizer."""
-    pipeline, authorizer = call.services.pipeline, call.services.authorizer
+    authorizer = call.services.authorizer
     if not authorizer.enabled:
         return RowError(ErrorCode.SECURITY_DISABLED, off)
     if not authorizer.allows(call, operation, ResourceType.CLUSTER, CLUSTER_NAME):
         message = f"{call.principal} needs {operation.name} permission on the cluster."
         return RowError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, message)
-    if pipeline.has_guards:
-        try:
-            await pipeline.authorize(
-                Access(right_to("create_acl"), call.namespace, None, call.asker), call.deadline
-            )
-        except ListingFailed as failure:
-            return RowError(code_of(failure, ErrorCode.CLUSTER_AUTHORIZATION_FAILED), failure.message)
-    return None
+    return await call.refusal(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "create_acl")
 
 
 async def _changed(
@@ -197,11 +183,11 @@ async def _changed(
     if not added and not removed:
         return None
     if catalog is None:
-        return _failure(RowError(ErrorCode.POLICY_VIOLATION, _NO_CATALOG))
+        return RowError(ErrorCode.POLICY_VIOLATION, _NO_CATALOG).fields
     try:
         await catalog.change_kafka_acls(call.namespace, added, removed)
     except CatalogError as error:
-        return _failure(error_of(error))
+        return error_of(error).fields
     return None
 
 

@@ -19,7 +19,6 @@ from broker_core.kafka.configs import (
     check_configs,
     fault_of_given,
 )
-from broker_core.names import PERSISTENT
 from broker_core.servers.kafka.large_requests import SLICE, in_slices
 from broker_core.servers.kafka.requests.call import KafkaCall
 from broker_core.servers.kafka.requests.config_resources import (
@@ -220,16 +219,15 @@ def _missing(name: str, error: RowError) -> RowError:
 
 def _row(asked: Fields, error: RowError | None) -> Fields:
     row = {"resource_type": asked["resource_type"], "resource_name": asked["resource_name"]}
-    return row if error is None else row | {"error_code": error.code, "error_message": error.message}
+    return row if error is None else row | error.fields
 
 
 def _results(call: KafkaCall, fields: Fields) -> Iterator[AuditRow]:
     """The results of the resources, with the numbers of given configs."""
-    before = f"{PERSISTENT}://{call.namespace}/"
     for asked, row in zip(call.body["resources"], fields["responses"], strict=True):
         kind, name = asked["resource_type"], asked["resource_name"]
         named = next((each.name for each in ConfigResourceType if each == kind), str(kind))
-        target = before + name if kind == ConfigResourceType.TOPIC else f"{named}:{name}"
+        target = call.full_name(name) if kind == ConfigResourceType.TOPIC else f"{named}:{name}"
         yield row_of(target, row.get("error_code", 0), {"configs": len(asked["configs"])})
 
 

@@ -12,6 +12,7 @@ from typing import Final
 from broker_core.errors import ListingFailed
 from broker_core.kafka.acls import CLUSTER_NAME, Operation, ResourceType
 from broker_core.servers.kafka.requests.call import KafkaCall
+from broker_core.servers.kafka.requests.config_resources import ConfigResourceType
 from broker_core.servers.kafka.requests.handler_row import HandlerRow
 from broker_core.servers.kafka.row_error import code_of
 from broker_core.wire.kafka import LIST_CONFIG_RESOURCES, Encoded, ErrorCode, Fields
@@ -19,10 +20,8 @@ from broker_core.wire.kafka.topic_fragments import RESOURCE_FAMILY, config_resou
 
 __all__ = ["LIST_CONFIG_RESOURCES_ROW"]
 
-#: The types of resources with configs: topics, brokers, their loggers, client metrics, groups.
-_TOPIC: Final = 2
-_OF_NODE: Final = (8, 4)
-_KNOWN: Final = frozenset({_TOPIC, *_OF_NODE, 16, 32})
+_OF_NODE: Final = (ConfigResourceType.BROKER_LOGGER, ConfigResourceType.BROKER)
+_KNOWN: Final = frozenset(ConfigResourceType)
 
 
 async def _list(call: KafkaCall) -> Fields:
@@ -35,7 +34,7 @@ async def _list(call: KafkaCall) -> Fields:
     name = str(call.node.node_id)
     nodes = [config_resource(name, kind) for kind in _OF_NODE if kind in asked]
     topics = Encoded(0, ())
-    if _TOPIC in asked:
+    if ConfigResourceType.TOPIC in asked:
         try:
             topics = await call.services.topics.all_encoded(call, RESOURCE_FAMILY, acls=False)
         except ListingFailed as failure:

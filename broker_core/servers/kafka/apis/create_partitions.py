@@ -9,7 +9,6 @@ from typing import Final
 from broker_core.catalog import Edit, PartitionCountRefused, TopicRecord, TopicWrite, merge
 from broker_core.counted import counted
 from broker_core.kafka.acls import Operation
-from broker_core.names import PERSISTENT
 from broker_core.servers.kafka.requests.call import KafkaCall
 from broker_core.servers.kafka.requests.handler_row import HandlerRow, audited, row_of
 from broker_core.servers.kafka.row_error import RowError, error_of
@@ -143,18 +142,15 @@ def _no_partitions(name: str) -> RowError:
 
 
 def _row(name: str, error: RowError | None) -> Fields:
-    if error is None:
-        return {"name": name}
-    return {"name": name, "error_code": error.code, "error_message": error.message}
+    return {"name": name} | ({} if error is None else error.fields)
 
 
 def _results(call: KafkaCall, fields: Fields) -> Iterator[AuditRow]:
     """The results of the topics, with the wanted numbers."""
     counts = {row["name"]: row["count"] for row in call.body["topics"]}
-    before = f"{PERSISTENT}://{call.namespace}/"
     for row in fields["results"]:
         numbers = {"partitions": counts[row["name"]]}
-        yield row_of(before + row["name"], row.get("error_code", 0), numbers)
+        yield row_of(call.full_name(row["name"]), row.get("error_code", 0), numbers)
 
 
 CREATE_PARTITIONS_ROW: Final = HandlerRow(

@@ -21,7 +21,7 @@ from broker_core.catalog import (
 )
 from broker_core.kafka import is_legal
 from broker_core.kafka.acls import CLUSTER_NAME, Operation, ResourceType
-from broker_core.names import PERSISTENT, topic_ids_of_a_request
+from broker_core.names import topic_ids_of_a_request
 from broker_core.servers.kafka.large_requests import in_slices
 from broker_core.servers.kafka.requests.call import KafkaCall
 from broker_core.servers.kafka.requests.handler_row import HandlerRow, audited, row_of
@@ -66,9 +66,8 @@ def _all_refused(call: KafkaCall, error: RowError) -> Sequence[bytes | Fields]:
 def _results(call: KafkaCall, rows: Sequence[bytes | Fields]) -> Iterator[AuditRow]:
     """The results of the topics; ``rows`` that are not encoded yet have an error."""
     refused = {row["name"]: row["error_code"] for row in rows if not isinstance(row, bytes)}
-    before = f"{PERSISTENT}://{call.namespace}/"
     for name in dict.fromkeys(row["name"] for row in call.body["topics"]):
-        yield row_of(f"{before}{name}", refused.get(name, 0))
+        yield row_of(call.full_name(name), refused.get(name, 0))
 
 
 _audited_rows: Final = audited("create_topic", _rows, _results, _all_refused)
@@ -213,7 +212,7 @@ def collision(name: str, other: str | None) -> RowError:
 
 
 def _refused(name: str, error: RowError) -> Fields:
-    return {"name": name, "error_code": error.code, "error_message": error.message}
+    return {"name": name} | error.fields
 
 
 CREATE_TOPICS_ROW: Final = HandlerRow(CREATE_TOPICS, _create)

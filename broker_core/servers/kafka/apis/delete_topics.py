@@ -9,7 +9,7 @@ from typing import Final
 
 from broker_core.catalog import Edit, TopicMissing, TopicRecord, TopicWrite, deletion
 from broker_core.kafka.acls import CLUSTER_NAME, Operation, ResourceType
-from broker_core.names import PERSISTENT, topic_id_text
+from broker_core.names import topic_id_text
 from broker_core.servers.kafka.requests.call import KafkaCall
 from broker_core.servers.kafka.requests.handler_row import HandlerRow, audited, row_of
 from broker_core.servers.kafka.row_error import MESSAGES, ChangeRefused, RowError, error_of, error_row
@@ -17,13 +17,13 @@ from broker_core.servers.kafka.topics.named_topics import NamedTopic
 from broker_core.service import AuditRow, TopicEditor, right_to
 from broker_core.wire.kafka import DELETE_TOPICS, ZERO_ID, ErrorCode, Fields
 
-__all__ = ["DELETE_TOPICS_ROW"]
+__all__ = ["DELETE_TOPICS_ROW", "deleted_topics", "no_topics_deleted", "refused_topic", "topics_to_delete"]
 
 _BY_ID: Final = 6
 
 
 async def _delete(call: KafkaCall) -> Fields:
-    asked = _asked(call)
+    asked = topics_to_delete(call)
     changes = call.changes(len(asked))
     rows, names, ids = _sorted_out(asked)
     topics = _Topics(call, changes, {row["topic_id"] for row in rows if row["name"] is None})
@@ -33,15 +33,19 @@ async def _delete(call: KafkaCall) -> Fields:
     return {"responses": sorted(rows, key=lambda row: (row["name"] or "", row["topic_id"]))}
 
 
-def _asked(call: KafkaCall) -> Sequence[Fields]:
+def topics_to_delete(call: KafkaCall) -> Sequence[Fields]:
+    """The elements of a request: each a name, or from version 6 on an id."""
     if call.version < _BY_ID:
         return [{"name": name, "topic_id": ZERO_ID} for name in call.body["topic_names"]]
     asked: Sequence[Fields] = call.body["topics"]
     return asked
 
 
-def _all_refused(call: KafkaCall, error: RowError) -> Fields:
-    return {"responses": [_row(row["name"], row["topic_id"], error) for row in _asked(call)]}
+def no_topics_deleted(call: KafkaCall, error: RowError) -> Fields:
+    """The answer to DeleteTopics that is refused."""
+    return {
+        "responses": [refused_topic(row["name"], row["topic_id"], error) for row in topics_to_delete(call)]
+    }
 
 
 def _sorted_out(asked: Sequence[Fields]) -> tuple[list[Fields], list[str], list[uuid.UUID]]:
@@ -111,12 +115,12 @@ class _Topics:
         rows = []
         for topic in found:
             if topic.error:
-                rows.append(_row(topic.name, topic.topic_id, _error(topic)))
+                rows.append(refused_topic(topic.name, topic.topic_id, _error(topic)))
                 continue
             assert topic.name is not None
             if topic.name in denied:
                 shown = topic.name if self._describable(topic.name) else None
-                rows.append(_row(shown, topic.topic_id, denied[topic.name]))
+                rows.append(refused_topic(shown, topic.topic_id, denied[topic.name]))
             else:
                 self._found[topic.topic_id] = (topic.name, True)
         return rows
@@ -131,9 +135,9 @@ class _Topics:
                 error = _error(topic)
                 if error.code is ErrorCode.INVALID_TOPIC_EXCEPTION:
                     error = error_row(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-                rows.append(_row(name, ZERO_ID, error))
+                rows.append(refused_topic(name, ZERO_ID, error))
             elif name in denied:
-                rows.append(_row(name, ZERO_ID, denied[name]))
+                rows.append(refused_topic(name, ZERO_ID, denied[name]))
             elif topic.topic_id in self._found or topic.topic_id in self._refused_ids:
                 self._found.pop(topic.topic_id, None)
                 text = "The provided topic name maps to an ID that was already supplied."
@@ -155,9 +159,9 @@ class _Topics:
                 assert each.before is not None
                 rows.append({"name": name, "topic_id": each.before.topic_id})
             elif by_id and isinstance(each, TopicMissing | ChangeRefused):
-                rows.append(_row(None, topic_id, error_row(ErrorCode.UNKNOWN_TOPIC_ID)))
+                rows.append(refused_topic(None, topic_id, error_row(ErrorCode.UNKNOWN_TOPIC_ID)))
             else:
-                rows.append(_row(name, ZERO_ID, error_of(each)))
+                rows.append(refused_topic(name, ZERO_ID, error_of(each)))
         return rows
 
 
@@ -176,20 +180,22 @@ def _error(topic: NamedTopic) -> RowError:
 
 
 def _wrong(name: str | None, topic_id: uuid.UUID, text: str) -> Fields:
-    return _row(name, topic_id, RowError(ErrorCode.INVALID_REQUEST, text))
+    return refused_topic(name, topic_id, RowError(ErrorCode.INVALID_REQUEST, text))
 
 
-def _row(name: str | None, topic_id: uuid.UUID, error: RowError) -> Fields:
-    return {"name": name, "topic_id": topic_id, "error_code": error.code, "error_message": error.message}
+def refused_topic(name: str | None, topic_id: uuid.UUID, error: RowError) -> Fields:
+    """The row of a topic that is not deleted."""
+    return {"name": name, "topic_id": topic_id} | error.fields
 
 
-def _results(call: KafkaCall, fields: Fields) -> Iterator[AuditRow]:
+def deleted_topics(call: KafkaCall, fields: Fields) -> Iterator[AuditRow]:
     """The results of the topics; a topic that the client may only know by its id is named by that."""
-    before = f"{PERSISTENT}://{call.namespace}/"
     for row in fields["responses"]:
         name, topic_id = row["name"], row["topic_id"]
         numbers = {"topic_id": topic_id_text(topic_id) if topic_id.int else None}
-        yield row_of("" if name is None else before + name, row.get("error_code", 0), numbers)
+        yield row_of("" if name is None else call.full_name(name), row.get("error_code", 0), numbers)
 
 
-DELETE_TOPICS_ROW: Final = HandlerRow(DELETE_TOPICS, audited("delete_topic", _delete, _results, _all_refused))
+DELETE_TOPICS_ROW: Final = HandlerRow(
+    DELETE_TOPICS, audited("delete_topic", _delete, deleted_topics, no_topics_deleted)
+)

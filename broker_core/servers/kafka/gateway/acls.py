@@ -53,7 +53,7 @@ def create_shown(relay: AnswerLater) -> AnswerLater:
         is_hidden = await hidden_resources(call, named, "create_acl")
         gone = [is_hidden(row) for row in named]
         left = [row for row, is_gone in zip(creations, gone, strict=True) if not is_gone]
-        refused = _failure(call, error_row(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+        refused = error_row(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION).fields
         if not left:
             return {"results": [refused] * len(creations)}
         found = await relay(replace(call, body={**call.body, "creations": left}))
@@ -84,7 +84,7 @@ def delete_shown(relay: AnswerLater) -> AnswerLater:
         if not any(wide):
             return await relay(call)
         described = await by_controller(
-            replace(call, body=_EVERY), DESCRIBE_ACLS, _failure, target=ANY, again=True
+            replace(call, body=_EVERY), DESCRIBE_ACLS, lambda _, error: error.fields, target=ANY, again=True
         )
         if described["error_code"]:
             return none_deleted(
@@ -111,10 +111,6 @@ def delete_shown(relay: AnswerLater) -> AnswerLater:
         }
 
     return answer
-
-
-def _failure(_call: KafkaCall, error: RowError) -> Fields:
-    return {"error_code": error.code, "error_message": error.message}
 
 
 def _may_be_of_topics(row: Fields) -> bool:

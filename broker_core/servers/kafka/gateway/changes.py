@@ -9,14 +9,20 @@ from typing import Any, Final
 
 from broker_core.kafka import is_legal
 from broker_core.logs import shown
-from broker_core.names import PERSISTENT, topic_id_text
 from broker_core.servers.kafka.apis.acls import created_results, deleted_results, none_created, none_deleted
 from broker_core.servers.kafka.apis.create_topics import collision
+from broker_core.servers.kafka.apis.delete_topics import (
+    deleted_topics,
+    no_topics_deleted,
+    refused_topic,
+    topics_to_delete,
+)
 from broker_core.servers.kafka.gateway.acls import create_shown, delete_shown
-from broker_core.servers.kafka.gateway.hidden import Undecided, denied, guarded, hidden, hidden_ids, refusal
-from broker_core.servers.kafka.gateway.reads import Kept, by_coordinator, of_one_group
+from broker_core.servers.kafka.gateway.hidden import Undecided, denied, guarded, hidden, hidden_ids
+from broker_core.servers.kafka.gateway.reads import Kept, by_coordinator, key_of_resource, of_one_group
 from broker_core.servers.kafka.gateway.relay import Refused, beside, by_controller, by_their_nodes
 from broker_core.servers.kafka.requests.call import KafkaCall
+from broker_core.servers.kafka.requests.config_resources import ConfigResourceType
 from broker_core.servers.kafka.requests.handler_row import AnswerLater, HandlerRow, audited, row_of
 from broker_core.servers.kafka.row_error import FAILURES, MESSAGES, RowError, error_row
 from broker_core.servers.kafka.topics.new_topic import new_name
@@ -42,11 +48,9 @@ from broker_core.wire.kafka import (
 
 __all__ = ["CHANGE_ROWS"]
 
-_TOPIC: Final = 2
 _BY_ID: Final = 6
 _OF_CLUSTER: Final = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 _OF_GROUPS: Final = ErrorCode.GROUP_AUTHORIZATION_FAILED
-_DELETED: Final = DELETE_TOPICS.response.struct_at("responses")
 
 
 def _without_text(row: Fields) -> Fields:
@@ -168,7 +172,7 @@ async def _refusals(call: KafkaCall, change: _Change, things: Sequence[Any]) -> 
     unknown = await hidden_ids(call, ids.values(), rules=right_to(change.action))
     other = None
     if len(names) < len(things):
-        other = await refusal(call, change.code, change.action)
+        other = await call.refusal(change.code, change.action)
     refused: dict[int, RowError] = {}
     for place, name in topics.items():
         if name is None:
@@ -198,9 +202,8 @@ def _audit(change: _Change) -> Callable[[KafkaCall, Fields], Iterator[AuditRow]]
         about = {} if group is None else {"group": shown(group)}
         for row in fields.get(change.answered) or ():
             target, code = change.told(row)
-            is_topic = row.get("resource_type", _TOPIC) == _TOPIC
-            before = f"{PERSISTENT}://{call.namespace}/" if is_topic and target else ""
-            yield row_of(before + target, code or whole, about)
+            is_topic = row.get("resource_type", ConfigResourceType.TOPIC) == ConfigResourceType.TOPIC
+            yield row_of(call.full_name(target) if is_topic and target else target, code or whole, about)
         if whole and not fields.get(change.answered):
             yield row_of("", whole, about)
 
@@ -253,7 +256,7 @@ def _resource(thing: Fields, error: Fields) -> Fields:
 
 
 def _topic_of_resource(thing: Fields) -> str | None:
-    return thing["resource_name"] if thing["resource_type"] == _TOPIC else None
+    return thing["resource_name"] if thing["resource_type"] == ConfigResourceType.TOPIC else None
 
 
 _offsets_of: Final = _with_partitions("partitions", "partition_index")
@@ -335,9 +338,9 @@ def _configs_by_node(api: Api) -> AnswerLater:
             return by_controller(asked, api, refused, target=node, gone=gone)
 
         parts = await beside(part(node, some) for node, some in nodes.items())
-        places = {_key_of_resource(row): place for place, row in enumerate(resources)}
+        places = {key_of_resource(row): place for place, row in enumerate(resources)}
         rows = [row for each in parts for row in each["responses"]]
-        rows.sort(key=lambda row: places.get(_key_of_resource(row), 0))
+        rows.sort(key=lambda row: places.get(key_of_resource(row), 0))
         return parts[0] | {"responses": rows}
 
     return answer
@@ -372,12 +375,12 @@ async def _delete_topics(call: KafkaCall) -> Fields:
     try:
         return await _delete_shown(call)
     except Undecided:
-        return _no_topics(call, error_row(ErrorCode.NOT_CONTROLLER))
+        return no_topics_deleted(call, error_row(ErrorCode.NOT_CONTROLLER))
 
 
 async def _delete_shown(call: KafkaCall) -> Fields:
     """Delete the topics that are not hidden; one given by its id alone is looked up if it may be."""
-    asked = _asked_topics(call)
+    asked = topics_to_delete(call)
     refused: list[Fields] = []
     left = asked
     if call.may_hide_topics:
@@ -407,43 +410,14 @@ async def _delete_shown(call: KafkaCall) -> Fields:
             if error is None:
                 left.append(row)
             else:
-                refused.append(
-                    {
-                        "name": row["name"],
-                        "topic_id": row["topic_id"],
-                        **error.fields_of(_DELETED),
-                    }
-                )
+                refused.append(refused_topic(row["name"], row["topic_id"], error))
     if refused and not left:
         return {"responses": refused}
     body = {**call.body, "topics": left}
     if call.version < _BY_ID:
         body["topic_names"] = [row["name"] for row in left]
-    answer = await _by_controller(DELETE_TOPICS, _no_topics)(replace(call, body=body))
+    answer = await _by_controller(DELETE_TOPICS, no_topics_deleted)(replace(call, body=body))
     return answer | {"responses": [*answer["responses"], *refused]}
-
-
-def _asked_topics(call: KafkaCall) -> list[Fields]:
-    if call.version < _BY_ID:
-        return [{"name": name, "topic_id": ZERO_ID} for name in call.body["topic_names"]]
-    asked: list[Fields] = call.body["topics"]
-    return asked
-
-
-def _no_topics(call: KafkaCall, error: RowError) -> Fields:
-    rows = [
-        {"name": row["name"], "topic_id": row["topic_id"], **error.fields_of(_DELETED)}
-        for row in _asked_topics(call)
-    ]
-    return {"responses": rows}
-
-
-def _topic_results(call: KafkaCall, fields: Fields) -> Iterator[AuditRow]:
-    before = f"{PERSISTENT}://{call.namespace}/"
-    for row in fields["responses"]:
-        name, topic_id = row["name"], row["topic_id"]
-        numbers = {"topic_id": topic_id_text(topic_id) if topic_id.int else None}
-        yield row_of("" if name is None else before + name, row["error_code"], numbers)
 
 
 def _no_groups(call: KafkaCall, error: RowError) -> Fields:
@@ -480,7 +454,7 @@ _remove_members: Final = guarded(_leave, _OF_GROUPS, _nobody_leaves, "delete_gro
 
 CHANGE_ROWS: Final = (
     *(_row(change) for change in (_CREATE, _PARTITIONS, _REASSIGN, *_CONFIGS, *_OFFSETS)),
-    HandlerRow(DELETE_TOPICS, audited("delete_topic", _delete_topics, _topic_results, _no_topics)),
+    HandlerRow(DELETE_TOPICS, audited("delete_topic", _delete_topics, deleted_topics, no_topics_deleted)),
     HandlerRow(CREATE_ACLS, audited("create_acl", _create_acls, created_results, none_created)),
     HandlerRow(DELETE_ACLS, audited("delete_acl", _delete_acls, deleted_results, none_deleted)),
     HandlerRow(DELETE_GROUPS, audited("delete_group", _remove_groups, _group_results, _no_groups)),

@@ -50,7 +50,6 @@ __all__ = [
     "hidden_resources",
     "hold_decoded",
     "left_out",
-    "refusal",
     "topics_of_member",
     "without_hidden",
     "without_hidden_resources",
@@ -130,31 +129,16 @@ async def hidden_resources(
     return lambda row: _topic_of_resource(row) in gone
 
 
-async def refusal(call: KafkaCall, code: ErrorCode, action: Action | None = None) -> RowError | None:
-    """The error of a client that may not look at, or with ``action`` change, things of no topic; with ``code`` if
-    denied.
-    """
-    pipeline = call.services.pipeline
-    if not pipeline.has_guards:
-        return None
-    right = "list" if action is None else right_to(action)
-    try:
-        await pipeline.authorize(Access(right, call.namespace, None, call.asker), call.deadline)
-    except ListingFailed as failure:
-        return RowError(code_of(failure, code), failure.message)
-    return None
-
-
 def guarded(
     later: AnswerLater,
     code: ErrorCode,
     none: Callable[[KafkaCall, RowError], Fields],
     action: Action | None = None,
 ) -> AnswerLater:
-    """A handler for things of no topic: a client that :func:`refusal` refuses gets ``none``."""
+    """A handler for things of no topic: a client that :meth:`.KafkaCall.refusal` refuses gets ``none``."""
 
     async def answer(call: KafkaCall) -> Fields:
-        refused = await refusal(call, code, action)
+        refused = await call.refusal(code, action)
         return await later(call) if refused is None else none(call, refused)
 
     return answer

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from broker_core.errors import ListingFailed
 from broker_core.kafka.acls import TOPIC_OPERATIONS
-from broker_core.servers.kafka.gateway.hidden import hidden, left_out, refusal
+from broker_core.servers.kafka.gateway.hidden import hidden, left_out
 from broker_core.servers.kafka.gateway.passes import of_pass
 from broker_core.servers.kafka.gateway.relay import (
     ask,
@@ -246,10 +246,10 @@ async def _cluster(call: KafkaCall) -> Fields:
 
 
 async def _coordinators(call: KafkaCall) -> Fields:
-    refused = await refusal(call, _DENIED.get(call.body["key_type"], ErrorCode.GROUP_AUTHORIZATION_FAILED))
+    refused = await call.refusal(_DENIED.get(call.body["key_type"], ErrorCode.GROUP_AUTHORIZATION_FAILED))
     nowhere = {"node_id": -1, "host": "", "port": -1}
     if refused is not None:
-        error = {"error_code": refused.code, "error_message": refused.message, **nowhere}
+        error = refused.fields | nowhere
         if call.version < _SEVERAL:
             return error
         return {"coordinators": [{"key": key, **error} for key in call.body["coordinator_keys"]]}

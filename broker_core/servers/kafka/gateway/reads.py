@@ -42,7 +42,7 @@ from broker_core.servers.kafka.gateway.relay import (
 from broker_core.servers.kafka.pages.page_rows import refusal_of
 from broker_core.servers.kafka.pages.page_shapes import arrays_of
 from broker_core.servers.kafka.requests.call import CloseClient, KafkaCall
-from broker_core.servers.kafka.requests.config_resources import is_known
+from broker_core.servers.kafka.requests.config_resources import ConfigResourceType, is_known
 from broker_core.servers.kafka.requests.handler_row import AnswerLater, HandlerRow
 from broker_core.servers.kafka.row_error import RowError, error_row
 from broker_core.upstream.kafka import ANY, Coordinator
@@ -70,14 +70,12 @@ from broker_core.wire.kafka import (
     Fields,
 )
 
-__all__ = ["READ_ROWS", "Kept", "by_coordinator", "of_one_group"]
+__all__ = ["READ_ROWS", "Kept", "by_coordinator", "key_of_resource", "of_one_group"]
 
 _OF_GROUPS: Final = ErrorCode.GROUP_AUTHORIZATION_FAILED
 _OF_TRANSACTIONS: Final = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 _OF_CLUSTER: Final = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 _SEVERAL: Final = 8
-#: The type of resources of configs that are of topics.
-_TOPIC: Final = 2
 
 
 def _refused(api: Api, call: KafkaCall, error: RowError) -> Fields:
@@ -234,9 +232,19 @@ async def _configs(call: KafkaCall) -> Fields:
     if not all(is_known(row["resource_type"]) for row in resources):
         # A node fails at such a number, and with it the whole request: neither others nor masks show any row then.
         return _refused(DESCRIBE_CONFIGS, call, error_row(ErrorCode.INVALID_REQUEST))
-    names = [row["resource_name"] for row in resources if row["resource_type"] == _TOPIC]
+    names = [row["resource_name"] for row in resources if row["resource_type"] == ConfigResourceType.TOPIC]
     gone = await hidden(call, names, rules="list")
-    shown = [row for row in resources if row["resource_type"] != _TOPIC or row["resource_name"] not in gone]
+    refused: dict[tuple[int, str], Fields] = {
+        (ConfigResourceType.TOPIC, name): {
+            "resource_type": ConfigResourceType.TOPIC,
+            "resource_name": name,
+            "error_code": topic.error,
+            "error_message": topic.message,
+            "configs": [],
+        }
+        for name, topic in gone.items()
+    }
+    shown = [row for row in resources if key_of_resource(row) not in refused]
     nodes = await by_their_nodes(call, shown)
     gone_node = partial(_gone, partial(_refused, DESCRIBE_CONFIGS), ErrorCode.BROKER_NOT_AVAILABLE)
     parts = await beside(
@@ -251,24 +259,14 @@ async def _configs(call: KafkaCall) -> Fields:
         results,
         lambda rows: [*zip(rows.bytes_of("resource_type"), rows.texts("resource_name"), strict=True)],
     )
-    refused: dict[tuple[int, str], Fields] = {
-        (_TOPIC, name): {
-            "resource_type": _TOPIC,
-            "resource_name": name,
-            "error_code": topic.error,
-            "error_message": topic.message,
-            "configs": [],
-        }
-        for name, topic in gone.items()
-    }
-    wanted = map(_resource, resources)
+    wanted = map(key_of_resource, resources)
     if raw is not None:
         elements = partial(DESCRIBE_CONFIGS.response_elements, "results", version=call.version)
         others: dict[Hashable, Encoded] = {name: elements([row]) for name, row in refused.items()}
         return parts[0] | {"results": raw.in_order(wanted, others)}
     found: dict[tuple[int, str], deque[Fields]] = {}
     for row in chain.from_iterable(results):
-        found.setdefault(_resource(row), deque()).append(row)
+        found.setdefault(key_of_resource(row), deque()).append(row)
     rows = [
         refused[each] if each in refused else found[each].popleft()
         for each in wanted
@@ -277,7 +275,7 @@ async def _configs(call: KafkaCall) -> Fields:
     return (parts[0] if parts else {}) | {"results": rows}
 
 
-def _resource(row: Fields) -> tuple[int, str]:
+def key_of_resource(row: Fields) -> tuple[int, str]:
     """The key of a resource of configs."""
     return row["resource_type"], row["resource_name"]
 

@@ -18,7 +18,7 @@ from broker_core.servers.kafka.pages.answer_page import without_page
 from broker_core.servers.kafka.pages.page_shapes import shape_of
 from broker_core.servers.kafka.pages.raw_units import asked_path, raw_path
 from broker_core.servers.kafka.requests.call import CloseClient, KafkaCall
-from broker_core.servers.kafka.requests.config_resources import broker_id
+from broker_core.servers.kafka.requests.config_resources import ConfigResourceType, broker_id
 from broker_core.servers.kafka.row_error import RowError, error_row
 from broker_core.upstream.kafka import ANY, CONTROLLER, AnswerLost, Coordinator, Target
 from broker_core.wire.kafka import (
@@ -72,8 +72,8 @@ _LENGTH: Final = 4
 _MOST_MS: Final = 15_000
 #: Seconds to wait for a controller, within the deadline of a call.
 _MOST_SECONDS: Final = 18.0
-#: Types of resources of configs that are of one node: BROKER and BROKER_LOGGER.
-_OF_NODES: Final = frozenset({4, 8})
+#: Types of resources of configs that are of one node.
+_OF_NODES: Final = frozenset({ConfigResourceType.BROKER, ConfigResourceType.BROKER_LOGGER})
 #: Their answers name topics, which are noted.
 _LOOKED_AT: Final = frozenset({METADATA, DESCRIBE_TOPIC_PARTITIONS})
 #: Topics are named inside their rows, in which some may be hidden.

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 from broker_core.listing import utf16_key
 from broker_core.servers.kafka.pages.answer_page import AnswerPage, UnitPlace
 from broker_core.servers.kafka.pages.page_shapes import Level, PageShape
+from broker_core.servers.kafka.row_error import RowError
 from broker_core.wire.kafka import ZERO_ID, Api, ErrorCode, Fields, Numbered, Order
 
 __all__ = ["Item", "Taken", "item_runs", "items_of", "message_of", "refusal_of"]
@@ -168,9 +169,7 @@ def refusal_of(api: Api, shape: PageShape, body: Fields, error: ErrorCode, messa
     at = shape.answered if shape.refused is None else shape.answered[: shape.refused + 1]
     path = ".".join(level.array for level in at)
     row_of = api.response if shape.refused is None else api.response.struct_at(path)
-    failed: Fields = {"error_code": error}
-    if any(each.name == "error_message" for each in row_of.fields):
-        failed["error_message"] = message
+    failed = RowError(error, message).fields_of(row_of)
     if shape.refused is None:
         return failed
     deepest = shape.refused

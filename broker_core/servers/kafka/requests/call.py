@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
-from broker_core.errors import InvalidName
+from broker_core.access import Access
+from broker_core.errors import InvalidName, ListingFailed
 from broker_core.memory import Permit, PermitError
 from broker_core.names import PERSISTENT, TopicName
 from broker_core.servers.kafka.callers.caller import Caller
@@ -17,12 +18,13 @@ from broker_core.servers.kafka.row_error import (
     TOO_LARGE,
     ChangeRefused,
     RowError,
+    code_of,
     error_of,
 )
 from broker_core.servers.kafka.services import KafkaServices, ShownNode
-from broker_core.service import Attempt, QuotaTurn, TopicEditor
+from broker_core.service import Action, Attempt, QuotaTurn, TopicEditor, right_to
 from broker_core.upstream.kafka import CLUSTER_PLUGIN
-from broker_core.wire.kafka import Fields, RequestHeader
+from broker_core.wire.kafka import ErrorCode, Fields, RequestHeader
 
 __all__ = ["CloseClient", "KafkaCall"]
 
@@ -90,6 +92,10 @@ class KafkaCall(Caller):
         """The topic of this name."""
         return TopicName(PERSISTENT, self.namespace, name)
 
+    def full_name(self, name: str) -> str:
+        """The full name of a topic of any name, whether or not there can be one, for the audit log."""
+        return f"{PERSISTENT}://{self.namespace}/{name}"
+
     def may_list(self, name: str) -> bool:
         """Whether rules let the client see the details of a topic; without that right it may still create and change
         it.
@@ -112,6 +118,20 @@ class KafkaCall(Caller):
         """The errors of topics that rules and gates do not let the client change."""
         refused = await self.changes().refusals(self.attempt, map(self.topic, names), self.deadline)
         return {topic.local: error_of(refusal) for topic, refusal in refused.items()}
+
+    async def refusal(self, code: ErrorCode, action: Action | None = None) -> RowError | None:
+        """The error of a client that rules and gates do not let look at, or with ``action`` change, things of no topic;
+        with ``code`` if they deny it.
+        """
+        pipeline = self.services.pipeline
+        if not pipeline.has_guards:
+            return None
+        right = "list" if action is None else right_to(action)
+        try:
+            await pipeline.authorize(Access(right, self.namespace, None, self.asker), self.deadline)
+        except ListingFailed as failure:
+            return RowError(code_of(failure, code), failure.message)
+        return None
 
     async def off_loop(self, count: int, work: Callable[..., _Result], *arguments: Any) -> _Result:
         """The result of ``work`` for ``count`` elements of the request: here, or beside the loop if they are many."""
