@@ -17,7 +17,7 @@ from broker_core.servers.kafka.callers.client_identities import ClientIdentities
 from broker_core.servers.kafka.cluster.cluster_front import ClusterFront
 from broker_core.servers.kafka.kafka_options import ConnectionTimes, KafkaOptions
 from broker_core.servers.kafka.request_metrics import RequestMetrics
-from broker_core.servers.kafka.sasl.mechanism_needs import check_mechanisms
+from broker_core.servers.kafka.sasl.mechanisms import check_mechanisms
 from broker_core.servers.kafka.server import KafkaServer
 from broker_core.servers.kafka.services import KafkaServices
 from broker_core.servers.kafka.topics.encoded_configs import EncodedConfigs, checked_configs
@@ -48,7 +48,7 @@ def kafka_server(
 
     ``identify`` changes the identity of a connection once more; ``front`` is the Kafka cluster that it is the gateway
     of, and ``tables`` are the tables of its topics. Raises
-    :exc:`~.sasl.mechanism_needs.MechanismUnusable`, and :exc:`~broker_core.kafka.configs.InvalidConfig` for
+    :exc:`~.sasl.mechanisms.MechanismUnusable`, and :exc:`~broker_core.kafka.configs.InvalidConfig` for
     ``[kafka.configs]``.
     """
     kafka = settings.kafka

@@ -19,10 +19,7 @@ from typing import Final
 
 from broker_core.access import Asker, AuthenticationFailed, ClientCredentials, InvalidRoles, Peer, Principal
 from broker_core.servers.connection import Awaited, Closing
-from broker_core.servers.kafka.sasl.exchange import Exchange, SaslRefused
-from broker_core.servers.kafka.sasl.oauthbearer_exchange import OauthbearerExchange
-from broker_core.servers.kafka.sasl.plain_exchange import PlainExchange
-from broker_core.servers.kafka.sasl.scram_server_exchange import ScramServerExchange
+from broker_core.servers.kafka.sasl.mechanisms import Exchange, SaslRefused, exchange_of
 from broker_core.service import Admitted, Ended, LiveSession, LoginAttempt, Logins, OtherPrincipal
 from broker_core.settings import KafkaMechanism
 from broker_core.wire.kafka import (
@@ -167,7 +164,7 @@ class SaslSession:
             )
         else:
             self._mechanism = mechanism
-            self._exchange = self._new_exchange(mechanism, attempt)
+            self._exchange = exchange_of(mechanism, self._logins, attempt)
         self._state = _State.BARE_TOKENS if header.api_version == 0 else _State.TOKENS
         return _frame(SASL_HANDSHAKE, header, fields)
 
@@ -176,19 +173,12 @@ class SaslSession:
         await self._admission.refuse(self._attempt, error)
         return Closing("authentication", None, last=last)
 
-    def _new_exchange(self, mechanism: str, attempt: LoginAttempt) -> Exchange:
-        if mechanism == "PLAIN":
-            return PlainExchange(self._logins, attempt)
-        if mechanism == "OAUTHBEARER":
-            return OauthbearerExchange(self._logins, attempt)
-        return ScramServerExchange(mechanism, self._logins, attempt)
-
     async def _step(self, token: bytes, framed: Callable[[Fields], bytes]) -> bytes | Closing:
         try:
             if self._refusal is not None:
                 raise SaslRefused(AuthenticationFailed("unknown_method", "another mechanism"), self._refusal)
             assert self._exchange is not None
-            done = await self._exchange.step(token)
+            done = await self._exchange(token)
             if isinstance(done, bytes):
                 return framed({"error_message": "", "auth_bytes": done})
             lifetime = self._accept(done.admitted)
@@ -200,12 +190,12 @@ class SaslSession:
             text = refused.text or (
                 f"Authentication failed during {again} due to invalid credentials with SASL mechanism {self._mechanism}"
             )
-        except InvalidRoles as error:
-            text = error.message
-        except OtherPrincipal as error:
-            text = f"Cannot change principals during re-authentication from User.{error.role}: User.{error.other}"
-        told = {"error_code": ErrorCode.SASL_AUTHENTICATION_FAILED, "error_message": text}
-        return Closing("authentication", None, last=framed(told))
+        except InvalidRoles as invalid:
+            text = invalid.message
+        except OtherPrincipal as other:
+            text = f"Cannot change principals during re-authentication from User.{other.role}: User.{other.other}"
+        error = {"error_code": ErrorCode.SASL_AUTHENTICATION_FAILED, "error_message": text}
+        return Closing("authentication", None, last=framed(error))
 
     def _accept(self, admitted: Admitted) -> int:
         """Let the client in, or on: milliseconds until its credentials end, 0 for never."""

@@ -3,7 +3,7 @@ from __future__ import annotations
 from broker_core.access.authentication import AuthenticationFailed
 from broker_core.access.peer import Peer
 from broker_core.access.principal import Principal
-from broker_core.servers.kafka.sasl.exchange import Accepted, SaslRefused
+from broker_core.servers.kafka.sasl.mechanisms import Accepted, SaslRefused
 from broker_core.service import Admitted, LoginAttempt
 
 

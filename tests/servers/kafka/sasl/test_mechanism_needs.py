@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker_core.servers.kafka.sasl.mechanism_needs import MechanismUnusable, check_mechanisms
+from broker_core.servers.kafka.sasl.mechanisms import MechanismUnusable, check_mechanisms
 from broker_core.settings import KafkaMechanism
 from tests.support.kafka_logins import ALL
 

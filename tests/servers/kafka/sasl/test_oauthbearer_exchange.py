@@ -6,8 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from broker_core.access.authentication import Authenticator
-from broker_core.servers.kafka.sasl.exchange import Accepted, SaslRefused
-from broker_core.servers.kafka.sasl.oauthbearer_exchange import OauthbearerExchange
+from broker_core.servers.kafka.sasl.mechanisms import Accepted, Exchange, SaslRefused, exchange_of
 from broker_core.service import Logins
 from broker_core.settings import AuthenticationSettings
 from tests.support.kafka_logins import attempt_of_kafka, logins_of
@@ -24,8 +23,8 @@ def logins() -> Iterator[Logins]:
     logins.close()
 
 
-def exchange(logins: Logins) -> OauthbearerExchange:
-    return OauthbearerExchange(logins, attempt_of_kafka())
+def exchange(logins: Logins) -> Exchange:
+    return exchange_of("OAUTHBEARER", logins, attempt_of_kafka())
 
 
 def message(subject: str = "alice", *, key: bytes = SECRET, authzid: str = "", extensions: str = "") -> bytes:
@@ -35,7 +34,7 @@ def message(subject: str = "alice", *, key: bytes = SECRET, authzid: str = "", e
 
 @pytest.mark.parametrize("options", [{}, {"authzid": "a=alice"}, {"extensions": "traceId=1\x01"}])
 async def test_a_token_is_a_principal_with_an_end(logins: Logins, options: dict[str, str]) -> None:
-    done = await exchange(logins).step(message(**options))  # type: ignore[arg-type]
+    done = await exchange(logins)(message(**options))  # type: ignore[arg-type]
     assert isinstance(done, Accepted)
     assert done.admitted.principal.role == "alice"
     assert done.admitted.principal.expires_at is not None
@@ -44,17 +43,17 @@ async def test_a_token_is_a_principal_with_an_end(logins: Logins, options: dict[
 
 async def test_a_token_that_is_refused_is_told_so_first(logins: Logins) -> None:
     client = exchange(logins)
-    assert await client.step(message(key=bytes(64))) == b'{"status":"invalid_token"}'
+    assert await client(message(key=bytes(64))) == b'{"status":"invalid_token"}'
     for answer in (b"\x01", message()):  # nobody tries another one
         with pytest.raises(SaslRefused) as refused:
-            await client.step(answer)
+            await client(answer)
         assert refused.value.text == '{"status":"invalid_token"}'
         assert refused.value.failure is None
 
 
 async def test_another_authorization_id_is_refused(logins: Logins) -> None:
     with pytest.raises(SaslRefused, match="authorization id"):
-        await exchange(logins).step(message(authzid="a=mallory"))
+        await exchange(logins)(message(authzid="a=mallory"))
 
 
 @pytest.mark.parametrize(
@@ -72,5 +71,5 @@ async def test_another_authorization_id_is_refused(logins: Logins) -> None:
 )
 async def test_what_is_no_token_is_refused(logins: Logins, data: bytes) -> None:
     with pytest.raises(SaslRefused) as refused:
-        await exchange(logins).step(data)
+        await exchange(logins)(data)
     assert refused.value.text is None

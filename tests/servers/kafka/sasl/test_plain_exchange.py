@@ -2,14 +2,15 @@ from __future__ import annotations
 
 import pytest
 
-from broker_core.servers.kafka.sasl.exchange import Accepted, SaslRefused
-from broker_core.servers.kafka.sasl.plain_exchange import PlainExchange
+from broker_core.servers.kafka.sasl.mechanisms import Accepted, SaslRefused, exchange_of
 from broker_core.service import Logins
 from tests.support.kafka_logins import attempt_of_kafka
 
 
 async def step(logins: Logins, token: bytes) -> Accepted:
-    return await PlainExchange(logins, attempt_of_kafka()).step(token)
+    done = await exchange_of("PLAIN", logins, attempt_of_kafka())(token)
+    assert isinstance(done, Accepted)
+    return done
 
 
 @pytest.mark.parametrize("token", [b"\0alice\0pencil", b"alice\0alice\0pencil"])
