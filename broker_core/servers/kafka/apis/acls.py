@@ -266,6 +266,6 @@ def _results(call: KafkaCall, binding: AclBinding, code: int) -> AuditRow:
 
 ACL_ROWS: Final = (
     HandlerRow(DESCRIBE_ACLS, _describe),
-    HandlerRow(CREATE_ACLS, audited("create_acl", _create, created_results, none_created)),
-    HandlerRow(DELETE_ACLS, audited("delete_acl", _delete, deleted_results, none_deleted)),
+    HandlerRow(CREATE_ACLS, partial(audited, "create_acl", _create, created_results, none_created)),
+    HandlerRow(DELETE_ACLS, partial(audited, "delete_acl", _delete, deleted_results, none_deleted)),
 )

@@ -231,6 +231,6 @@ def _results(call: KafkaCall, fields: Fields) -> Iterator[AuditRow]:
         yield row_of(target, row.get("error_code", 0), {"configs": len(asked["configs"])})
 
 
-_AUDITED: Final = audited("alter_configs", _alter, _results, _all_refused)
+_AUDITED: Final = partial(audited, "alter_configs", _alter, _results, _all_refused)
 ALTER_CONFIGS_ROW: Final = HandlerRow(ALTER_CONFIGS, _AUDITED)
 INCREMENTAL_ALTER_CONFIGS_ROW: Final = HandlerRow(INCREMENTAL_ALTER_CONFIGS, _AUDITED)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 from broker_core.catalog import Edit, PartitionCountRefused, TopicRecord, TopicWrite, merge
@@ -154,5 +155,5 @@ def _results(call: KafkaCall, fields: Fields) -> Iterator[AuditRow]:
 
 
 CREATE_PARTITIONS_ROW: Final = HandlerRow(
-    CREATE_PARTITIONS, audited("add_partitions", _create, _results, _all_refused)
+    CREATE_PARTITIONS, partial(audited, "add_partitions", _create, _results, _all_refused)
 )

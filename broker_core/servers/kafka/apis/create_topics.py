@@ -8,6 +8,7 @@ from __future__ import annotations
 import uuid
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 from broker_core.catalog import (
@@ -70,7 +71,7 @@ def _results(call: KafkaCall, rows: Sequence[bytes | Fields]) -> Iterator[AuditR
         yield row_of(call.full_name(name), refused.get(name, 0))
 
 
-_audited_rows: Final = audited("create_topic", _rows, _results, _all_refused)
+_audited_rows: Final = partial(audited, "create_topic", _rows, _results, _all_refused)
 
 
 async def _create(call: KafkaCall) -> Fields:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 from broker_core.catalog import Edit, TopicMissing, TopicRecord, TopicWrite, deletion
@@ -197,5 +198,5 @@ def deleted_topics(call: KafkaCall, fields: Fields) -> Iterator[AuditRow]:
 
 
 DELETE_TOPICS_ROW: Final = HandlerRow(
-    DELETE_TOPICS, audited("delete_topic", _delete, deleted_topics, no_topics_deleted)
+    DELETE_TOPICS, partial(audited, "delete_topic", _delete, deleted_topics, no_topics_deleted)
 )

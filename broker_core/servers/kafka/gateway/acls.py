@@ -40,77 +40,67 @@ _EVERY: Final[Fields] = {
 }
 
 
-def create_shown(relay: AnswerLater) -> AnswerLater:
+async def create_shown(relay: AnswerLater, call: KafkaCall) -> Fields:
     """A handler of CreateAcls. An ACL on a hidden topic, by its name, would be in no answer, and no filter would delete
     it: it is refused, with masks as one on a missing topic is.
     """
-
-    async def answer(call: KafkaCall) -> Fields:
-        creations: Sequence[Fields] = call.body["creations"]
-        if not call.may_hide_topics:
-            return await relay(call)
-        named = [{**row, "pattern_type": row["resource_pattern_type"]} for row in creations]
-        is_hidden = await hidden_resources(call, named, "create_acl")
-        gone = [is_hidden(row) for row in named]
-        left = [row for row, is_gone in zip(creations, gone, strict=True) if not is_gone]
-        refused = error_row(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION).fields
-        if not left:
-            return {"results": [refused] * len(creations)}
-        found = await relay(replace(call, body={**call.body, "creations": left}))
-        results = iter(found["results"])
-        return found | {"results": [refused if is_gone else next(results, refused) for is_gone in gone]}
-
-    return answer
+    creations: Sequence[Fields] = call.body["creations"]
+    if not call.may_hide_topics:
+        return await relay(call)
+    named = [{**row, "pattern_type": row["resource_pattern_type"]} for row in creations]
+    is_hidden = await hidden_resources(call, named, "create_acl")
+    gone = [is_hidden(row) for row in named]
+    left = [row for row, is_gone in zip(creations, gone, strict=True) if not is_gone]
+    refused = error_row(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION).fields
+    if not left:
+        return {"results": [refused] * len(creations)}
+    found = await relay(replace(call, body={**call.body, "creations": left}))
+    results = iter(found["results"])
+    return found | {"results": [refused if is_gone else next(results, refused) for is_gone in gone]}
 
 
-def delete_shown(relay: AnswerLater) -> AnswerLater:
+async def delete_shown(relay: AnswerLater, call: KafkaCall) -> Fields:
     """A handler of DeleteAcls. A filter that may match the ACLs of a hidden topic becomes filters of the shown
     resources, each by its name: ACLs that come meanwhile are not deleted.
     """
-
-    async def answer(call: KafkaCall) -> Fields:
-        filters: Sequence[Fields] = call.body["filters"]
-        if not call.may_hide_topics:
-            return await relay(call)
-        named = [
-            {"resource_type": ResourceType.TOPIC, "resource_name": row["resource_name_filter"] or ""}
-            for row in filters
+    filters: Sequence[Fields] = call.body["filters"]
+    if not call.may_hide_topics:
+        return await relay(call)
+    named = [
+        {"resource_type": ResourceType.TOPIC, "resource_name": row["resource_name_filter"] or ""}
+        for row in filters
+    ]
+    is_hidden = await hidden_resources(call, named, "delete_acl")
+    wide = [
+        _may_be_of_topics(row) and (row["resource_name_filter"] is None or is_hidden(topic))
+        for row, topic in zip(filters, named, strict=True)
+    ]
+    if not any(wide):
+        return await relay(call)
+    described = await by_controller(
+        replace(call, body=_EVERY), DESCRIBE_ACLS, lambda _, error: error.fields, target=ANY, again=True
+    )
+    if described["error_code"]:
+        return none_deleted(call, RowError(ErrorCode(described["error_code"]), described["error_message"]))
+    await hold_decoded(call, described)
+    resources = list(described["resources"])
+    is_hidden = await hidden_resources(call, resources, "delete_acl")
+    shown = [_resource(row) for row in resources if not is_hidden(row)]
+    wanted = [row for row, is_wide in zip(filters, wide, strict=True) if is_wide]
+    parts = iter(await call.off_loop(len(wanted) * len(shown), _narrowed, shown, wanted))
+    narrow = [next(parts) if is_wide else [row] for row, is_wide in zip(filters, wide, strict=True)]
+    some = [row for each in narrow if isinstance(each, list) for row in each]
+    if len(some) > MOST_CHANGES:
+        return none_deleted(call, TOO_LARGE)
+    results: list[Fields] = []
+    if some:
+        results = (await relay(replace(call, body={**call.body, "filters": some})))["filter_results"]
+    left = iter(results)
+    return {
+        "filter_results": [
+            _joined(list(islice(left, len(each)))) if isinstance(each, list) else each for each in narrow
         ]
-        is_hidden = await hidden_resources(call, named, "delete_acl")
-        wide = [
-            _may_be_of_topics(row) and (row["resource_name_filter"] is None or is_hidden(topic))
-            for row, topic in zip(filters, named, strict=True)
-        ]
-        if not any(wide):
-            return await relay(call)
-        described = await by_controller(
-            replace(call, body=_EVERY), DESCRIBE_ACLS, lambda _, error: error.fields, target=ANY, again=True
-        )
-        if described["error_code"]:
-            return none_deleted(
-                call, RowError(ErrorCode(described["error_code"]), described["error_message"])
-            )
-        await hold_decoded(call, described)
-        resources = list(described["resources"])
-        is_hidden = await hidden_resources(call, resources, "delete_acl")
-        shown = [_resource(row) for row in resources if not is_hidden(row)]
-        wanted = [row for row, is_wide in zip(filters, wide, strict=True) if is_wide]
-        parts = iter(await call.off_loop(len(wanted) * len(shown), _narrowed, shown, wanted))
-        narrow = [next(parts) if is_wide else [row] for row, is_wide in zip(filters, wide, strict=True)]
-        some = [row for each in narrow if isinstance(each, list) for row in each]
-        if len(some) > MOST_CHANGES:
-            return none_deleted(call, TOO_LARGE)
-        results: list[Fields] = []
-        if some:
-            results = (await relay(replace(call, body={**call.body, "filters": some})))["filter_results"]
-        left = iter(results)
-        return {
-            "filter_results": [
-                _joined(list(islice(left, len(each)))) if isinstance(each, list) else each for each in narrow
-            ]
-        }
-
-    return answer
+    }
 
 
 def _may_be_of_topics(row: Fields) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 from broker_core.kafka import is_legal
@@ -79,7 +80,7 @@ class _Change:
     """A request that changes the things of its array ``asked``, with a row of each in the array ``answered``.
 
     ``topic`` gives the name of a thing's topic, ``None`` for a thing of no topic; ``row`` the row of a refused thing,
-    with the fields of its error, and ``told`` the audit's data of a row: its target, and its code. ``code`` is for a
+    with the fields of its error, and ``result`` the audit's data of a row: its target, and its code. ``code`` is for a
     thing of no topic that may not be changed.
     """
 
@@ -89,7 +90,7 @@ class _Change:
     answered: str
     topic: Callable[[Any], str | None]
     row: Callable[[Any, Fields], Fields]
-    told: Callable[[Fields], tuple[str, int]]
+    result: Callable[[Fields], tuple[str, int]]
     code: ErrorCode = _OF_CLUSTER
     #: Asks the deciding node, with the things that are not refused; by default the controller.
     relay: AnswerLater | None = None
@@ -112,45 +113,49 @@ class _Change:
         """The fields of an error."""
         return error.fields_of(self.api.response.struct_at(self.errors or self.answered))
 
+    def all_refused(self, call: KafkaCall, error: RowError) -> Fields:
+        """The answer with one error for all things."""
+        if self.refused is not None:
+            return self.refused(call, error)
+        return {self.answered: [self.row(thing, self.error(error)) for thing in call.body[self.asked]]}
 
-def _by_controller(api: Api, refused: Refused) -> AnswerLater:
-    async def answer(call: KafkaCall) -> Fields:
-        return await by_controller(call, api, refused)
-
-    return answer
-
-
-def _handler(change: _Change) -> AnswerLater:
-    all_refused = change.refused or _all_refused(change)
-    relay = change.relay or _by_controller(change.api, all_refused)
-
-    async def later(call: KafkaCall) -> Fields:
-        things: Sequence[Any] = call.body[change.asked]
-        wrong = {place: change.wrong(call, thing) for place, thing in enumerate(things)}
-        refused = {place: error for place, error in wrong.items() if error is not None}
-        try:
-            refused |= await _refusals(call, change, things)
-        except Undecided:
-            return all_refused(call, error_row(change.again))
-        left = [thing for place, thing in enumerate(things) if place not in refused]
-        rows = [change.row(things[place], change.error(error)) for place, error in refused.items()]
-        if refused and not left:
-            return {change.answered: rows}
-        body = {**call.body, change.asked: left}
-        answer = await relay(replace(call, body=body))
-        rows_of_node = answer[change.answered] or ()
+    def client_row(self, call: KafkaCall, row: Fields) -> Fields:
+        """A row of a node's answer, as the client may have it."""
         if call.may_hide_topics:
-            rows_of_node = map(change.guarded, rows_of_node)
-        told = (_client_row(call, change, row) for row in rows_of_node)
-        return answer | {change.answered: [*told, *rows]}
+            row = self.guarded(row)
+        name = self.topic(row)
+        return row if name is None or call.may_list(name) else self.unlisted(row)
 
-    return later
+    def audit_rows(self, call: KafkaCall, fields: Fields) -> Iterator[AuditRow]:
+        """The results of the things, for the audit log."""
+        whole: int = fields.get("error_code", 0)
+        group = call.body.get("group_id")
+        about = {} if group is None else {"group": shown(group)}
+        for row in fields.get(self.answered) or ():
+            target, code = self.result(row)
+            is_topic = row.get("resource_type", ConfigResourceType.TOPIC) == ConfigResourceType.TOPIC
+            yield row_of(call.full_name(target) if is_topic and target else target, code or whole, about)
+        if whole and not fields.get(self.answered):
+            yield row_of("", whole, about)
 
 
-def _client_row(call: KafkaCall, change: _Change, row: Fields) -> Fields:
-    """A row of a node's answer, as the client may have it."""
-    name = change.topic(row)
-    return row if name is None or call.may_list(name) else change.unlisted(row)
+async def _changed(change: _Change, call: KafkaCall) -> Fields:
+    """The answer to a request, of which the deciding node gets the things that are not refused."""
+    things: Sequence[Any] = call.body[change.asked]
+    wrong = {place: change.wrong(call, thing) for place, thing in enumerate(things)}
+    refused = {place: error for place, error in wrong.items() if error is not None}
+    try:
+        refused |= await _refusals(call, change, things)
+    except Undecided:
+        return change.all_refused(call, error_row(change.again))
+    left = [thing for place, thing in enumerate(things) if place not in refused]
+    rows = [change.row(things[place], change.error(error)) for place, error in refused.items()]
+    if refused and not left:
+        return {change.answered: rows}
+    relay = change.relay or partial(by_controller, api=change.api, refused=change.all_refused)
+    answer = await relay(replace(call, body={**call.body, change.asked: left}))
+    of_node = (change.client_row(call, row) for row in answer[change.answered] or ())
+    return answer | {change.answered: [*of_node, *rows]}
 
 
 async def _refusals(call: KafkaCall, change: _Change, things: Sequence[Any]) -> dict[int, RowError]:
@@ -186,33 +191,11 @@ async def _refusals(call: KafkaCall, change: _Change, things: Sequence[Any]) -> 
     return refused
 
 
-def _all_refused(change: _Change) -> Callable[[KafkaCall, RowError], Fields]:
-    def answer(call: KafkaCall, error: RowError) -> Fields:
-        return {
-            change.answered: [change.row(thing, change.error(error)) for thing in call.body[change.asked]]
-        }
-
-    return answer
-
-
-def _audit(change: _Change) -> Callable[[KafkaCall, Fields], Iterator[AuditRow]]:
-    def rows(call: KafkaCall, fields: Fields) -> Iterator[AuditRow]:
-        whole: int = fields.get("error_code", 0)
-        group = call.body.get("group_id")
-        about = {} if group is None else {"group": shown(group)}
-        for row in fields.get(change.answered) or ():
-            target, code = change.told(row)
-            is_topic = row.get("resource_type", ConfigResourceType.TOPIC) == ConfigResourceType.TOPIC
-            yield row_of(call.full_name(target) if is_topic and target else target, code or whole, about)
-        if whole and not fields.get(change.answered):
-            yield row_of("", whole, about)
-
-    return rows
-
-
 def _row(change: _Change) -> HandlerRow:
-    later = _handler(change)
-    return HandlerRow(change.api, audited(change.action, later, _audit(change), _all_refused(change)))
+    later = partial(_changed, change)
+    return HandlerRow(
+        change.api, partial(audited, change.action, later, change.audit_rows, change.all_refused)
+    )
 
 
 def _name(thing: Fields) -> str:
@@ -234,16 +217,10 @@ def _name_and_code(row: Fields) -> tuple[str, int]:
     return row["name"] or "", row["error_code"]
 
 
-def _with_partitions(key: str, index: str) -> Callable[[Fields, Fields], Fields]:
-    """Makes the row of a topic with the error in each of its partitions."""
-
-    def row(thing: Fields, error: Fields) -> Fields:
-        partitions = [{"partition_index": each[index], **error} for each in thing[key]]
-        return {name: thing[name] for name in ("name", "topic_id") if name in thing} | {
-            "partitions": partitions
-        }
-
-    return row
+def _in_partitions(thing: Fields, error: Fields) -> Fields:
+    """The row of a topic with the error in each of its partitions."""
+    partitions = [{"partition_index": each["partition_index"], **error} for each in thing["partitions"]]
+    return {name: thing[name] for name in ("name", "topic_id") if name in thing} | {"partitions": partitions}
 
 
 def _of_partitions(row: Fields) -> tuple[str, int]:
@@ -259,11 +236,8 @@ def _topic_of_resource(thing: Fields) -> str | None:
     return thing["resource_name"] if thing["resource_type"] == ConfigResourceType.TOPIC else None
 
 
-_offsets_of: Final = _with_partitions("partitions", "partition_index")
-
-
 def _not_committed(call: KafkaCall, error: RowError) -> Fields:
-    return {"topics": [_offsets_of(row, {"error_code": error.code}) for row in call.body["topics"]]}
+    return {"topics": [_in_partitions(row, {"error_code": error.code}) for row in call.body["topics"]]}
 
 
 def _not_deleted(_call: KafkaCall, error: RowError) -> Fields:
@@ -277,7 +251,7 @@ _CREATE: Final = _Change(
     answered="topics",
     topic=_name,
     row=_named,
-    told=_name_and_code,
+    result=_name_and_code,
     are_there=False,
     wrong=_wrong_name,
     unlisted=_without_configs,
@@ -290,7 +264,7 @@ _PARTITIONS: Final = _Change(
     answered="results",
     topic=_name,
     row=_named,
-    told=_name_and_code,
+    result=_name_and_code,
 )
 _REASSIGN: Final = _Change(
     api=ALTER_PARTITION_REASSIGNMENTS,
@@ -298,8 +272,8 @@ _REASSIGN: Final = _Change(
     asked="topics",
     answered="responses",
     topic=_name,
-    row=_with_partitions("partitions", "partition_index"),
-    told=_of_partitions,
+    row=_in_partitions,
+    result=_of_partitions,
     errors="responses.partitions",
 )
 
@@ -312,38 +286,34 @@ def _configs_of(api: Api) -> _Change:
         answered="responses",
         topic=_topic_of_resource,
         row=_resource,
-        told=lambda row: (row["resource_name"], row["error_code"]),
-        relay=_configs_by_node(api),
+        result=lambda row: (row["resource_name"], row["error_code"]),
+        relay=partial(_configs_by_node, api),
     )
 
 
-def _configs_by_node(api: Api) -> AnswerLater:
-    """A relay of configs: those of a node are changed at it, and all others by the controller."""
+async def _configs_by_node(api: Api, call: KafkaCall) -> Fields:
+    """Configs of a node are changed at it, and all others by the controller."""
 
     def refused(call: KafkaCall, error: RowError) -> Fields:
         fields = error.fields_of(api.response.struct_at("responses"))
         return {"responses": [_resource(row, fields) for row in call.body["resources"]]}
 
-    async def answer(call: KafkaCall) -> Fields:
-        resources = call.body["resources"]
-        nodes = await by_their_nodes(call, resources)
-        if nodes.keys() <= {None}:
-            return await by_controller(call, api, refused)
+    resources = call.body["resources"]
+    nodes = await by_their_nodes(call, resources)
+    if nodes.keys() <= {None}:
+        return await by_controller(call, api, refused)
 
-        def part(node: int | None, some: list[Fields]) -> Coroutine[Any, Any, Fields]:
-            asked = replace(call, body={**call.body, "resources": some})
-            if node is None:
-                return by_controller(asked, api, refused)
-            gone = ErrorCode.BROKER_NOT_AVAILABLE
-            return by_controller(asked, api, refused, target=node, gone=gone)
+    def part(node: int | None, some: list[Fields]) -> Coroutine[Any, Any, Fields]:
+        asked = replace(call, body={**call.body, "resources": some})
+        if node is None:
+            return by_controller(asked, api, refused)
+        return by_controller(asked, api, refused, target=node, gone=ErrorCode.BROKER_NOT_AVAILABLE)
 
-        parts = await beside(part(node, some) for node, some in nodes.items())
-        places = {key_of_resource(row): place for place, row in enumerate(resources)}
-        rows = [row for each in parts for row in each["responses"]]
-        rows.sort(key=lambda row: places.get(key_of_resource(row), 0))
-        return parts[0] | {"responses": rows}
-
-    return answer
+    parts = await beside(part(node, some) for node, some in nodes.items())
+    places = {key_of_resource(row): place for place, row in enumerate(resources)}
+    rows = [row for each in parts for row in each["responses"]]
+    rows.sort(key=lambda row: places.get(key_of_resource(row), 0))
+    return parts[0] | {"responses": rows}
 
 
 def _key_of_resource(row: Fields) -> tuple[int, str]:
@@ -358,13 +328,13 @@ _OFFSETS: Final = [
         asked="topics",
         answered="topics",
         topic=lambda thing: thing.get("name") or None,
-        row=_offsets_of,
-        told=_of_partitions,
+        row=_in_partitions,
+        result=_of_partitions,
         errors="topics.partitions",
         code=_OF_GROUPS,
         refused=refused,
         again=ErrorCode.COORDINATOR_NOT_AVAILABLE,
-        relay=of_one_group(api, refused, again=False),
+        relay=partial(of_one_group, api, refused, again=False),
     )
     for api, refused in ((OFFSET_COMMIT, _not_committed), (OFFSET_DELETE, _not_deleted))
 ]
@@ -416,7 +386,7 @@ async def _delete_shown(call: KafkaCall) -> Fields:
     body = {**call.body, "topics": left}
     if call.version < _BY_ID:
         body["topic_names"] = [row["name"] for row in left]
-    answer = await _by_controller(DELETE_TOPICS, no_topics_deleted)(replace(call, body=body))
+    answer = await by_controller(replace(call, body=body), DELETE_TOPICS, no_topics_deleted)
     return answer | {"responses": [*answer["responses"], *refused]}
 
 
@@ -439,24 +409,37 @@ def _leaving_results(call: KafkaCall, fields: Fields) -> Iterator[AuditRow]:
     yield row_of(shown(call.body["group_id"]), fields["error_code"] or next(filter(None, codes), 0), count)
 
 
-_delete_groups: Final = by_coordinator(
-    DELETE_GROUPS, Kept("groups_names", "", "results", "group_id"), _no_groups, again=False
+def _guarded(
+    api: Api,
+    action: Action,
+    relay: AnswerLater,
+    results: Callable[[KafkaCall, Fields], Iterator[AuditRow]],
+    none: Refused,
+    code: ErrorCode = _OF_CLUSTER,
+) -> HandlerRow:
+    """The row of an API about things of no topic."""
+    later = partial(guarded, relay, code, none, action)
+    return HandlerRow(api, partial(audited, action, later, results, none))
+
+
+_delete_groups: Final = partial(
+    by_coordinator,
+    DELETE_GROUPS,
+    Kept("groups_names", "", "results", "group_id"),
+    refused=_no_groups,
+    again=False,
 )
-_leave: Final = of_one_group(LEAVE_GROUP, _nobody_leaves, again=False)
-_create_acls: Final = guarded(
-    create_shown(_by_controller(CREATE_ACLS, none_created)), _OF_CLUSTER, none_created, "create_acl"
-)
-_delete_acls: Final = guarded(
-    delete_shown(_by_controller(DELETE_ACLS, none_deleted)), _OF_CLUSTER, none_deleted, "delete_acl"
-)
-_remove_groups: Final = guarded(_delete_groups, _OF_GROUPS, _no_groups, "delete_group")
-_remove_members: Final = guarded(_leave, _OF_GROUPS, _nobody_leaves, "delete_group")
+_leave: Final = partial(of_one_group, LEAVE_GROUP, _nobody_leaves, again=False)
+_create_acls: Final = partial(create_shown, partial(by_controller, api=CREATE_ACLS, refused=none_created))
+_delete_acls: Final = partial(delete_shown, partial(by_controller, api=DELETE_ACLS, refused=none_deleted))
 
 CHANGE_ROWS: Final = (
     *(_row(change) for change in (_CREATE, _PARTITIONS, _REASSIGN, *_CONFIGS, *_OFFSETS)),
-    HandlerRow(DELETE_TOPICS, audited("delete_topic", _delete_topics, deleted_topics, no_topics_deleted)),
-    HandlerRow(CREATE_ACLS, audited("create_acl", _create_acls, created_results, none_created)),
-    HandlerRow(DELETE_ACLS, audited("delete_acl", _delete_acls, deleted_results, none_deleted)),
-    HandlerRow(DELETE_GROUPS, audited("delete_group", _remove_groups, _group_results, _no_groups)),
-    HandlerRow(LEAVE_GROUP, audited("delete_group", _remove_members, _leaving_results, _nobody_leaves)),
+    HandlerRow(
+        DELETE_TOPICS, partial(audited, "delete_topic", _delete_topics, deleted_topics, no_topics_deleted)
+    ),
+    _guarded(CREATE_ACLS, "create_acl", _create_acls, created_results, none_created),
+    _guarded(DELETE_ACLS, "delete_acl", _delete_acls, deleted_results, none_deleted),
+    _guarded(DELETE_GROUPS, "delete_group", _delete_groups, _group_results, _no_groups, _OF_GROUPS),
+    _guarded(LEAVE_GROUP, "delete_group", _leave, _leaving_results, _nobody_leaves, _OF_GROUPS),
 )

@@ -129,19 +129,16 @@ async def hidden_resources(
     return lambda row: _topic_of_resource(row) in gone
 
 
-def guarded(
+async def guarded(
     later: AnswerLater,
     code: ErrorCode,
     none: Callable[[KafkaCall, RowError], Fields],
-    action: Action | None = None,
-) -> AnswerLater:
+    action: Action | None,
+    call: KafkaCall,
+) -> Fields:
     """A handler for things of no topic: a client that :meth:`.KafkaCall.refusal` refuses gets ``none``."""
-
-    async def answer(call: KafkaCall) -> Fields:
-        refused = await call.refusal(code, action)
-        return await later(call) if refused is None else none(call, refused)
-
-    return answer
+    refused = await call.refusal(code, action)
+    return await later(call) if refused is None else none(call, refused)
 
 
 async def denied(call: KafkaCall, action: Action, names: Iterable[str]) -> dict[str, RowError]:
@@ -159,52 +156,46 @@ async def denied(call: KafkaCall, action: Action, names: Iterable[str]) -> dict[
     return refused
 
 
-def without_hidden(api: Api, later: AnswerLater) -> AnswerLater:
+async def without_hidden(api: Api, later: AnswerLater, call: KafkaCall) -> Fields:
     """A handler of requests and answers with topics, without the hidden ones."""
+    if not call.may_hide_topics:
+        return await later(call)
+    shape = arrays_of(api, call.version)
+    # Arrays of requests by ids, whose pages have no topics, have the names of the answer's.
+    levels = shape.answered if shape.nameless else shape.asked
+    names = await call.off_loop(_unread(levels, call.body), _topics_of, levels, call.body)
+    asked = await _keys_of(call, names)
+    if not asked:
+        return await _shown(call, shape, await later(call), names)
+    keep = partial(_part, levels, call.body, asked)
+    body = await call.off_loop(len(names), partial(keep, have=False))
+    fields = await _shown(call, shape, await later(replace(call, body=body)), names)
+    if shape.sparse:
+        return fields
 
-    async def answer(call: KafkaCall) -> Fields:
-        if not call.may_hide_topics:
-            return await later(call)
-        shape = arrays_of(api, call.version)
-        # Arrays of requests by ids, whose pages have no topics, have the names of the answer's.
-        levels = shape.answered if shape.nameless else shape.asked
-        names = await call.off_loop(_unread(levels, call.body), _topics_of, levels, call.body)
-        asked = await _keys_of(call, names)
-        if not asked:
-            return await _shown(call, shape, await later(call), names)
-        keep = partial(_part, levels, call.body, asked)
-        body = await call.off_loop(len(names), partial(keep, have=False))
-        fields = await _shown(call, shape, await later(replace(call, body=body)), names)
-        if shape.sparse:
-            return fields
+    def joined() -> Fields:
+        refused = _refusals(api, shape, keep(have=True), asked)
+        if api is DESCRIBE_PRODUCERS and call.page is None:
+            return _as_asked(fields, refused, [row["name"] in asked for row in call.body["topics"]])
+        return _joined(fields, refused)
 
-        def joined() -> Fields:
-            refused = _refusals(api, shape, keep(have=True), asked)
-            if api is DESCRIBE_PRODUCERS and call.page is None:
-                return _as_asked(fields, refused, [row["name"] in asked for row in call.body["topics"]])
-            return _joined(fields, refused)
-
-        await hold_decoded(call, fields)
-        return await call.off_loop(len(names), joined)
-
-    return answer
+    await hold_decoded(call, fields)
+    return await call.off_loop(len(names), joined)
 
 
-def without_hidden_resources(array: str, later: AnswerLater, action: Action | None = None) -> AnswerLater:
+async def without_hidden_resources(
+    array: str, later: AnswerLater, action: Action | None, call: KafkaCall
+) -> Fields:
     """A handler of answers whose ``array`` has rows of resources, without the ones of :func:`hidden_resources`."""
-
-    async def answer(call: KafkaCall) -> Fields:
-        fields = await later(call)
-        if not call.may_hide_topics:
-            return fields
-        await hold_decoded(call, fields)
-        rows = list(fields.get(array) or ())
-        is_hidden = await hidden_resources(call, rows, action)
-        if not any(map(is_hidden, rows)):
-            return fields
-        return fields | {array: [row for row in rows if not is_hidden(row)]}
-
-    return answer
+    fields = await later(call)
+    if not call.may_hide_topics:
+        return fields
+    await hold_decoded(call, fields)
+    rows = list(fields.get(array) or ())
+    is_hidden = await hidden_resources(call, rows, action)
+    if not any(map(is_hidden, rows)):
+        return fields
+    return fields | {array: [row for row in rows if not is_hidden(row)]}
 
 
 def _topic_of_resource(row: Fields) -> str | None:

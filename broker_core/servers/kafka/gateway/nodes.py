@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
@@ -152,14 +153,9 @@ async def _nodes_alone(call: KafkaCall) -> Fields:
 async def _nodes(call: KafkaCall) -> Fields:
     """An answer without topics, with the nodes that one of them names now, or named at the first page of a pass."""
     nothing = {**call.body, "topics": [], "allow_auto_topic_creation": False}
-    return await with_nodes(call, await _nodes_of_pass(replace(call, body=nothing, size=0)))
-
-
-async def _asked_nodes(call: KafkaCall) -> Fields:
-    return await ask(call, METADATA)
-
-
-_nodes_of_pass: Final = of_pass(METADATA, _asked_nodes)
+    return await with_nodes(
+        call, await of_pass(METADATA, partial(ask, api=METADATA), replace(call, body=nothing, size=0))
+    )
 
 
 async def _partitions(call: KafkaCall) -> Fields:

@@ -96,43 +96,39 @@ def _gone(refused: Refused, code: ErrorCode, call: KafkaCall) -> Fields:
     return refused(call, RowError(code, "The node does not answer."))
 
 
-def _merged(api: Api, array: str, key: str, keeper: str) -> AnswerLater:
+async def _merged(api: Api, array: str, key: str, keeper: str, call: KafkaCall) -> Fields:
     """The joined answer of all nodes, at the listener's own port: an error if one of them has none.
 
     The leaders of the partitions of the topic ``keeper`` keep the things: those of one without leader no node lists.
     """
-
-    async def answer(call: KafkaCall) -> Fields:
-        if call.node.of_cluster is not None:
-            return await ask(call, api)
-        gone = {"error_code": ErrorCode.COORDINATOR_NOT_AVAILABLE, array: []}
-        cluster = front_of(call).cluster
-        body = {"topics": [{"name": keeper}], "allow_auto_topic_creation": False}
-        try:
-            metadata = await cluster.request(ANY, METADATA, None, body)  # few clients may see this topic
-        except ClientError as failed:
-            return gone_or_refused(failed, call, lambda _: gone)
-        if any(part["leader_id"] < 0 for row in metadata["topics"] for part in row["partitions"]):
-            return gone
-        nodes = Cluster.of_metadata(metadata).nodes
-        await cluster.name(nodes)
-        found = await beside(part_of(call, api, node, None, lambda _: gone) for node in nodes)
-        for each in found:
-            if each["error_code"]:
-                return each | {array: []}
-        if not found:
-            raise CloseClient("the cluster has no nodes")
-        parts = [each[array] for each in found]
-        raw = await joined(call, parts, lambda rows: rows.texts(key))
-        if raw is not None and len(set(raw.names)) == len(raw.names):
-            return found[0] | {array: raw.rows}
-        # A thing that has just moved from one node to another may be in both answers.
-        rows: dict[str, Fields] = {}
-        for row in chain.from_iterable(parts):
-            rows.setdefault(row[key], row)
-        return found[0] | {array: list(rows.values())}
-
-    return answer
+    if call.node.of_cluster is not None:
+        return await ask(call, api)
+    gone = {"error_code": ErrorCode.COORDINATOR_NOT_AVAILABLE, array: []}
+    cluster = front_of(call).cluster
+    body = {"topics": [{"name": keeper}], "allow_auto_topic_creation": False}
+    try:
+        metadata = await cluster.request(ANY, METADATA, None, body)  # few clients may see this topic
+    except ClientError as failed:
+        return gone_or_refused(failed, call, lambda _: gone)
+    if any(part["leader_id"] < 0 for row in metadata["topics"] for part in row["partitions"]):
+        return gone
+    nodes = Cluster.of_metadata(metadata).nodes
+    await cluster.name(nodes)
+    found = await beside(part_of(call, api, node, None, lambda _: gone) for node in nodes)
+    for each in found:
+        if each["error_code"]:
+            return each | {array: []}
+    if not found:
+        raise CloseClient("the cluster has no nodes")
+    parts = [each[array] for each in found]
+    raw = await joined(call, parts, lambda rows: rows.texts(key))
+    if raw is not None and len(set(raw.names)) == len(raw.names):
+        return found[0] | {array: raw.rows}
+    # A thing that has just moved from one node to another may be in both answers.
+    rows: dict[str, Fields] = {}
+    for row in chain.from_iterable(parts):
+        rows.setdefault(row[key], row)
+    return found[0] | {array: list(rows.values())}
 
 
 class Kept(NamedTuple):
@@ -151,70 +147,62 @@ class Kept(NamedTuple):
         return name
 
 
-def by_coordinator(
-    api: Api, kept: Kept, refused: Refused | None = None, *, again: bool = True
-) -> AnswerLater:
+async def by_coordinator(
+    api: Api, kept: Kept, call: KafkaCall, *, refused: Refused | None = None, again: bool = True
+) -> Fields:
     """A handler of requests about several things: at the listener's own port each node is asked for its own things.
 
     ``refused`` makes the part of a node that does not answer.
     """
     refused = refused or partial(_refused, api)
     gone = partial(_gone, refused, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-
-    async def answer(call: KafkaCall) -> Fields:
-        things = call.body.get(kept.asked)
-        if call.node.of_cluster is not None or not things:
-            return await ask(call, api, again=again)
-        names = [kept.name_of(thing) for thing in things]
-        front = front_of(call)
-        try:
-            keepers = await front.cluster.coordinators(names, kept.kind, front.identity(call.asker))
-        except ClientError as failed:
-            return gone_or_refused(failed, call, gone)
-        nodes: dict[int | None, list[Any]] = {}
-        for name, thing in zip(names, things, strict=True):
-            nodes.setdefault(keepers.get(name), []).append(thing)
-        # Any node has an error for a thing that no node keeps.
-        parts = await beside(
-            part_of(call, api, node, {**call.body, kept.asked: some}, gone, again=again)
-            for node, some in nodes.items()
-        )
-        if len(parts) == 1:
-            return parts[0]
-        places: dict[Hashable, int] = {name: place for place, name in reversed(list(enumerate(names)))}
-        raw = await joined(call, [part[kept.answered] for part in parts], lambda rows: rows.texts(kept.name))
-        if raw is not None:
-            if call.page is not None:  # it has an order of its own
-                return parts[0] | {kept.answered: raw.rows}
-            at = [places.get(name, 0) for name in raw.names]
-            order = sorted(range(len(at)), key=at.__getitem__)
-            return parts[0] | {kept.answered: raw.rows.ordered(order)}
-        rows: list[Fields] = [row for part in parts for row in part[kept.answered]]
-        rows.sort(key=lambda row: places.get(row[kept.name], 0))
-        return parts[0] | {kept.answered: rows}
-
-    return answer
+    things = call.body.get(kept.asked)
+    if call.node.of_cluster is not None or not things:
+        return await ask(call, api, again=again)
+    names = [kept.name_of(thing) for thing in things]
+    front = front_of(call)
+    try:
+        keepers = await front.cluster.coordinators(names, kept.kind, front.identity(call.asker))
+    except ClientError as failed:
+        return gone_or_refused(failed, call, gone)
+    nodes: dict[int | None, list[Any]] = {}
+    for name, thing in zip(names, things, strict=True):
+        nodes.setdefault(keepers.get(name), []).append(thing)
+    # Any node has an error for a thing that no node keeps.
+    parts = await beside(
+        part_of(call, api, node, {**call.body, kept.asked: some}, gone, again=again)
+        for node, some in nodes.items()
+    )
+    if len(parts) == 1:
+        return parts[0]
+    places: dict[Hashable, int] = {name: place for place, name in reversed(list(enumerate(names)))}
+    raw = await joined(call, [part[kept.answered] for part in parts], lambda rows: rows.texts(kept.name))
+    if raw is not None:
+        if call.page is not None:  # it has an order of its own
+            return parts[0] | {kept.answered: raw.rows}
+        at = [places.get(name, 0) for name in raw.names]
+        order = sorted(range(len(at)), key=at.__getitem__)
+        return parts[0] | {kept.answered: raw.rows.ordered(order)}
+    rows: list[Fields] = [row for part in parts for row in part[kept.answered]]
+    rows.sort(key=lambda row: places.get(row[kept.name], 0))
+    return parts[0] | {kept.answered: rows}
 
 
-def of_one_group(api: Api, refused: Refused, *, again: bool = True) -> AnswerLater:
+async def of_one_group(api: Api, refused: Refused, call: KafkaCall, *, again: bool = True) -> Fields:
     """A handler of requests about one group, whose coordinator is asked at the listener's own port.
 
     ``refused`` makes the answer if the coordinator does not answer.
     """
     gone = partial(_gone, refused, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-
-    async def answer(call: KafkaCall) -> Fields:
-        keeper = None if call.node.of_cluster is not None else Coordinator(call.body["group_id"])
-        return await part_of(call, api, keeper, None, gone, again=again)
-
-    return answer
+    keeper = None if call.node.of_cluster is not None else Coordinator(call.body["group_id"])
+    return await part_of(call, api, keeper, None, gone, again=again)
 
 
 async def _offsets(call: KafkaCall) -> Fields:
     """OffsetFetch, which before version 8 is for one group alone."""
     if call.version >= _SEVERAL:
-        return await _offsets_of_groups(call)
-    return await _offsets_of_group(call)
+        return await by_coordinator(OFFSET_FETCH, _OFFSETS, call)
+    return await of_one_group(OFFSET_FETCH, partial(_refused, OFFSET_FETCH), call)
 
 
 async def _log_dirs(call: KafkaCall) -> Fields:
@@ -281,7 +269,7 @@ def key_of_resource(row: Fields) -> tuple[int, str]:
 
 
 async def _transactions(call: KafkaCall) -> Fields:
-    answer = await _of_coordinators(call)
+    answer = await by_coordinator(DESCRIBE_TRANSACTIONS, _TRANSACTIONS, call)
     if not call.may_hide_topics:
         return answer
     rows = answer["transaction_states"]
@@ -293,7 +281,7 @@ async def _transactions(call: KafkaCall) -> Fields:
 
 
 async def _consumer_groups(call: KafkaCall) -> Fields:
-    answer = await _of_consumer_groups(call)
+    answer = await by_coordinator(CONSUMER_GROUP_DESCRIBE, _CONSUMER_GROUPS, call)
     if not call.may_hide_topics:
         return answer
     parts = ("assignment", "target_assignment")
@@ -321,7 +309,7 @@ async def _consumer_groups(call: KafkaCall) -> Fields:
 
 async def _groups(call: KafkaCall) -> Fields:
     """Classic groups of consumers, whose members' bytes name topics: with a hidden one they are left out."""
-    answer = await _of_groups(call)
+    answer = await by_coordinator(DESCRIBE_GROUPS, _GROUPS, call)
     if not call.may_hide_topics:
         return answer
     members = [
@@ -349,38 +337,29 @@ async def _reassignments(call: KafkaCall) -> Fields:
     return await by_controller(call, api, partial(_refused, api), target=ANY, again=True)
 
 
-async def _config_resources(call: KafkaCall) -> Fields:
-    return await ask(call, LIST_CONFIG_RESOURCES)
+def _relay(api: Api) -> AnswerLater:
+    return partial(ask, api=api)
+
+
+def _of_leaders(api: Api) -> AnswerLater:
+    gone = partial(_gone, partial(_refused, api), ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    return partial(without_hidden, api, partial(by_leader, api, gone))
 
 
 def _for_operators(api: Api) -> HandlerRow:
     """A relay of requests that Kafka guards by rights on the cluster: a right to list topics is none to users and
     quotas.
     """
-
-    async def later(call: KafkaCall) -> Fields:
-        return await ask(call, api)
-
-    found = of_pass(api, later)
+    found: AnswerLater = partial(of_pass, api, _relay(api))
     if api is DESCRIBE_ACLS:
-        found = without_hidden_resources("resources", found, "create_acl")
-    return HandlerRow(api, guarded(found, _OF_CLUSTER, partial(_refused, api), "create_acl"))
+        found = partial(without_hidden_resources, "resources", found, "create_acl")
+    return HandlerRow(api, partial(guarded, found, _OF_CLUSTER, partial(_refused, api), "create_acl"))
 
 
-_of_groups: Final = by_coordinator(DESCRIBE_GROUPS, Kept("groups", "", "groups", "group_id"))
-_of_consumer_groups: Final = by_coordinator(
-    CONSUMER_GROUP_DESCRIBE, Kept("group_ids", "", "groups", "group_id")
-)
-_offsets_of_groups: Final = by_coordinator(OFFSET_FETCH, Kept("groups", "group_id", "groups", "group_id"))
-_offsets_of_group: Final = of_one_group(OFFSET_FETCH, partial(_refused, OFFSET_FETCH))
-_of_coordinators: Final = by_coordinator(
-    DESCRIBE_TRANSACTIONS,
-    Kept("transactional_ids", "", "transaction_states", "transactional_id", 1),
-)
-_offsets_of_leaders, _producers = (
-    by_leader(api, partial(_gone, partial(_refused, api), ErrorCode.NOT_LEADER_OR_FOLLOWER))
-    for api in (LIST_OFFSETS, DESCRIBE_PRODUCERS)
-)
+_GROUPS: Final = Kept("groups", "", "groups", "group_id")
+_CONSUMER_GROUPS: Final = Kept("group_ids", "", "groups", "group_id")
+_OFFSETS: Final = Kept("groups", "group_id", "groups", "group_id")
+_TRANSACTIONS: Final = Kept("transactional_ids", "", "transaction_states", "transactional_id", 1)
 
 _PAGED: Final = frozenset(
     {
@@ -397,58 +376,63 @@ _PAGED: Final = frozenset(
 
 
 def _row(api: Api, later: AnswerLater, code: ErrorCode | None = None) -> HandlerRow:
-    later = _of_decoded(later)
-    guard = later if code is None else guarded(later, code, partial(_refused, api))
+    later = partial(_of_decoded, later)
+    guard = later if code is None else partial(guarded, later, code, partial(_refused, api), None)
     return HandlerRow(api, guard, read=reader_of_rows(api))
 
 
-def _of_decoded(later: AnswerLater) -> AnswerLater:
+async def _of_decoded(later: AnswerLater, call: KafkaCall) -> Fields:
     """A handler that gets decoded rows, beside the event loop if they are many, unless a node gets them as bytes."""
-
-    async def answer(call: KafkaCall) -> Fields:
-        rows = {name: each for name, each in call.body.items() if isinstance(each, EncodedRows)}
-        if rows and call.node.of_cluster is None:
-            count = sum(each.encoded().count for each in rows.values())
-            lists = await call.off_loop(count, lambda: {name: list(each) for name, each in rows.items()})
-            call = replace(call, body={**call.body, **lists})
-        return await later(call)
-
-    return answer
+    rows = {name: each for name, each in call.body.items() if isinstance(each, EncodedRows)}
+    if rows and call.node.of_cluster is None:
+        count = sum(each.encoded().count for each in rows.values())
+        lists = await call.off_loop(count, lambda: {name: list(each) for name, each in rows.items()})
+        call = replace(call, body={**call.body, **lists})
+    return await later(call)
 
 
 READ_ROWS: Final = (
     _row(
         LIST_GROUPS,
-        of_pass(LIST_GROUPS, _merged(LIST_GROUPS, "groups", "group_id", GROUPS_TOPIC)),
+        partial(of_pass, LIST_GROUPS, partial(_merged, LIST_GROUPS, "groups", "group_id", GROUPS_TOPIC)),
         _OF_GROUPS,
     ),
     _row(DESCRIBE_GROUPS, _groups, _OF_GROUPS),
     _row(CONSUMER_GROUP_DESCRIBE, _consumer_groups, _OF_GROUPS),
-    _row(OFFSET_FETCH, without_hidden(OFFSET_FETCH, _offsets), _OF_GROUPS),
+    _row(OFFSET_FETCH, partial(without_hidden, OFFSET_FETCH, _offsets), _OF_GROUPS),
     _row(
         LIST_TRANSACTIONS,
-        of_pass(
+        partial(
+            of_pass,
             LIST_TRANSACTIONS,
-            _merged(LIST_TRANSACTIONS, "transaction_states", "transactional_id", TRANSACTIONS_TOPIC),
+            partial(_merged, LIST_TRANSACTIONS, "transaction_states", "transactional_id", TRANSACTIONS_TOPIC),
         ),
         _OF_TRANSACTIONS,
     ),
     _row(DESCRIBE_TRANSACTIONS, _transactions, _OF_TRANSACTIONS),
-    _row(LIST_OFFSETS, without_hidden(LIST_OFFSETS, _offsets_of_leaders)),
-    _row(DESCRIBE_PRODUCERS, without_hidden(DESCRIBE_PRODUCERS, _producers)),
+    _row(LIST_OFFSETS, _of_leaders(LIST_OFFSETS)),
+    _row(DESCRIBE_PRODUCERS, _of_leaders(DESCRIBE_PRODUCERS)),
     _row(
         DESCRIBE_LOG_DIRS,
-        without_hidden(DESCRIBE_LOG_DIRS, of_pass(DESCRIBE_LOG_DIRS, _log_dirs)),
+        partial(without_hidden, DESCRIBE_LOG_DIRS, partial(of_pass, DESCRIBE_LOG_DIRS, _log_dirs)),
         _OF_CLUSTER,
     ),
     _row(
         LIST_PARTITION_REASSIGNMENTS,
-        without_hidden(LIST_PARTITION_REASSIGNMENTS, of_pass(LIST_PARTITION_REASSIGNMENTS, _reassignments)),
+        partial(
+            without_hidden,
+            LIST_PARTITION_REASSIGNMENTS,
+            partial(of_pass, LIST_PARTITION_REASSIGNMENTS, _reassignments),
+        ),
         _OF_CLUSTER,
     ),
     _for_operators(DESCRIBE_ACLS),
     _row(DESCRIBE_CONFIGS, _configs, _OF_CLUSTER),
-    _row(LIST_CONFIG_RESOURCES, without_hidden_resources("config_resources", _config_resources), _OF_CLUSTER),
+    _row(
+        LIST_CONFIG_RESOURCES,
+        partial(without_hidden_resources, "config_resources", _relay(LIST_CONFIG_RESOURCES), None),
+        _OF_CLUSTER,
+    ),
     _for_operators(DESCRIBE_CLIENT_QUOTAS),
     _for_operators(DESCRIBE_USER_SCRAM_CREDENTIALS),
 )

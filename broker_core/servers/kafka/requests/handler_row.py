@@ -65,38 +65,36 @@ def of_many(work: Callable[[KafkaCall], Fields]) -> Answer:
     return answer
 
 
-def audited(
+async def audited(
     action: Action,
     change: Callable[[KafkaCall], Awaitable[_Answer]],
     rows_of: Callable[[KafkaCall, _Answer], Iterable[AuditRow]],
     refused: Callable[[KafkaCall, RowError], _Answer],
-) -> Callable[[KafkaCall], Coroutine[Any, Any, _Answer]]:
-    """A handler of requests that change something; ``rows_of`` reads the result of each from a request and its answer.
+    call: KafkaCall,
+) -> _Answer:
+    """The answer of ``change`` to a request that changes something; ``rows_of`` reads the result of each from a request
+    and its answer.
 
     A request that only validates has no line in the audit log. An unforeseen exception is logged, and is the answer of
     each row, as Kafka has it: ``refused`` gives an answer of one error.
     """
-
-    async def answer(call: KafkaCall) -> _Answer:
-        attempt = Attempt(action, call.asker, namespace=str(call.namespace))
-        call = replace(call, attempt=attempt)
-        is_change = not call.body.get("validate_only")
-        try:
-            told = await change(call)
-        except (asyncio.CancelledError, CloseClient) as error:
-            if is_change:
-                attempt.ended([AuditRow("", "failed" if isinstance(error, CloseClient) else "abandoned")])
-            raise
-        except (CatalogError, ListingFailed) as error:
-            told = refused(call, error_of(error))
-        except Exception as error:  # noqa: BLE001 - the client is told, and the log
-            _log.error("Kafka change failed", action=action, peer=call.asker.remote_address, exc_info=error)
-            told = refused(call, error_row(ErrorCode.UNKNOWN_SERVER_ERROR))
+    attempt = Attempt(action, call.asker, namespace=str(call.namespace))
+    call = replace(call, attempt=attempt)
+    is_change = not call.body.get("validate_only")
+    try:
+        answer = await change(call)
+    except (asyncio.CancelledError, CloseClient) as error:
         if is_change:
-            count = sum(len(value) for value in call.body.values() if isinstance(value, list))
-            await call.off_loop(count, attempt.ended, rows_of(call, told))
-        return told
-
+            attempt.ended([AuditRow("", "failed" if isinstance(error, CloseClient) else "abandoned")])
+        raise
+    except (CatalogError, ListingFailed) as error:
+        answer = refused(call, error_of(error))
+    except Exception as error:  # noqa: BLE001 - the client gets it, and the log
+        _log.error("Kafka change failed", action=action, peer=call.asker.remote_address, exc_info=error)
+        answer = refused(call, error_row(ErrorCode.UNKNOWN_SERVER_ERROR))
+    if is_change:
+        count = sum(len(value) for value in call.body.values() if isinstance(value, list))
+        await call.off_loop(count, attempt.ended, rows_of(call, answer))
     return answer
 
 

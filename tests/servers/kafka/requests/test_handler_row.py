@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -164,7 +165,7 @@ async def test_a_foreseen_failure_has_its_own_code() -> None:
     async def later(_: KafkaCall) -> Fields:
         raise CatalogBusy("busy")
 
-    answer = audited("create_topic", later, lambda *_: [row_of("x", 7)], none_made)
+    answer = partial(audited, "create_topic", later, lambda *_: [row_of("x", 7)], none_made)
     with capture_logs() as logs:
         told = await answer(call_of(CREATE_TOPICS, 7))
     assert told == {"error_code": ErrorCode.REQUEST_TIMED_OUT, "error_message": "busy"}
@@ -200,7 +201,7 @@ async def test_a_request_without_an_answer_has_one_line(error: BaseException, ou
     async def later(_: KafkaCall) -> Fields:
         raise error
 
-    answer = audited("delete_acl", later, lambda *_: [], none_made)
+    answer = partial(audited, "delete_acl", later, lambda *_: [], none_made)
     with capture_logs() as logs, pytest.raises(type(error)):
         await answer(call_of(DELETE_ACLS, 3))
     assert lines(logs, "action", "outcome") == [["delete_acl", outcome]]
