@@ -144,9 +144,6 @@ class AclRules:
         host = _written(host)
         return self._compiled(principal if known else None, host if host in self._hosts else None)
 
-    def allows(self, principal: str, host: str, operation: Operation, kind: ResourceType, name: str) -> bool:
-        return self.of(principal, host).allows(operation, kind, name)
-
     def _compile(self, principal: str | None, host: str | None) -> AskerRules:
         named = () if principal in (None, _ALL_USERS) else self._principals.get(principal, ())
         return AskerRules(

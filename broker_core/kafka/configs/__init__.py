@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from broker_core.kafka.configs.config_checks import (
     broker_config_faults,
-    check_broker_configs,
     check_configs,
     fault_of_given,
     sound_configs,
@@ -38,7 +37,6 @@ __all__ = [
     "InvalidConfig",
     "altered",
     "broker_config_faults",
-    "check_broker_configs",
     "check_configs",
     "config_synonyms",
     "effective_config",

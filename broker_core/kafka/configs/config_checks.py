@@ -10,7 +10,6 @@ from broker_core.kafka.configs.definitions import DEFINITIONS, PARSE_ORDER
 
 __all__ = [
     "broker_config_faults",
-    "check_broker_configs",
     "check_configs",
     "fault_of_given",
     "sound_configs",
@@ -73,13 +72,6 @@ def sound_configs(configs: Mapping[str, str]) -> dict[str, str]:
     """The valid ones among unchecked configs."""
     sound, _ = _sorted_out(configs)
     return sound
-
-
-def check_broker_configs(configs: Mapping[str, str]) -> None:
-    """Raise :exc:`~.config_types.InvalidConfig` with all :func:`broker_config_faults`, if there are any."""
-    faults = broker_config_faults(configs)
-    if faults:
-        raise InvalidConfig("; ".join(faults))
 
 
 def _sorted_out(configs: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:

@@ -18,7 +18,7 @@ from broker_core.errors import QuotaExceeded
 from broker_core.servers.connection import Awaited, Closing
 from broker_core.servers.kafka.apis.api_versions import unsupported
 from broker_core.servers.kafka.large_requests import LARGE
-from broker_core.servers.kafka.request_metrics import CLOSED
+from broker_core.servers.kafka.request_metrics import CLOSED, error_in
 from broker_core.servers.kafka.requests.call import CloseClient, KafkaCall
 from broker_core.servers.kafka.requests.handler_row import HandlerRow
 from broker_core.servers.kafka.requests.request_job import RequestJob, closing
@@ -229,7 +229,7 @@ class KafkaRequestHandler:
             if row.api is API_VERSIONS and not fields.get("error_code"):
                 self._note_versions(call.body)
             frame = b"".join(response_frame(row.api, call.version, call.header.correlation_id, fields))
-            self._services.requests.answered(row.api.name, fields, self._clock() - call.began)
+            self._services.requests.ended(row.api.name, error_in(fields), self._clock() - call.began)
             return frame
         return RequestJob(row, call, fields)
 

@@ -50,10 +50,6 @@ class RequestMetrics:
             for error in _KNOWN:
                 self._requests.add(0, api, error)
 
-    def answered(self, api: str, answer: Mapping[str, Any], seconds: float) -> None:
-        """Count a request that has these fields as its answer."""
-        self.ended(api, error_in(answer), seconds)
-
     def ended(self, api: str, error: str, seconds: float) -> None:
         """A request ended with this label."""
         self._requests.counts[api, error] += 1

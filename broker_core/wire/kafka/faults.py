@@ -18,6 +18,13 @@ __all__ = ["LONGEST_TEXT", "fault_of"]
 LONGEST_TEXT: Final = 32_767
 #: Bits of a number by its letter in :mod:`struct`; those in capitals have no sign.
 _BITS: Final = {"b": 8, "h": 16, "H": 16, "i": 32, "q": 64}
+#: The types of the values of a kind, in words too.
+_TYPES: Final[Mapping[Kind, tuple[tuple[type, ...], str]]] = {
+    BOOLEAN: ((bool,), "True or False"),
+    UUID: ((uuid.UUID,), "a uuid.UUID"),
+    BYTES: ((bytes, bytearray, memoryview), "bytes"),
+    FLOAT64: ((float, int), "a number"),
+}
 _SHOWN: Final = 50
 
 
@@ -45,14 +52,9 @@ def _fault(kind: Kind, value: Any, version: int) -> str | None:
         return _fault_in(kind.of, value, version)
     if kind is STRING:
         return _fault_of_text(value)
-    if kind is BOOLEAN:
-        return None if isinstance(value, bool) else _not("True or False", value)
-    if kind is UUID:
-        return None if isinstance(value, uuid.UUID) else _not("a uuid.UUID", value)
-    if kind is BYTES:
-        return None if isinstance(value, bytes | bytearray | memoryview) else _not("bytes", value)
-    if kind is FLOAT64:
-        return None if isinstance(value, float | int) else _not("a number", value)
+    if kind in _TYPES:
+        types, expected = _TYPES[kind]
+        return None if isinstance(value, types) else _not(expected, value)
     return _fault_of_number(_BITS[kind.packed], kind.packed.isupper(), value)
 
 

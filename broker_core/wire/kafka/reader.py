@@ -8,28 +8,34 @@ from __future__ import annotations
 
 import struct
 import uuid
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
 
 __all__ = ["MOST_ELEMENTS", "ZERO_ID", "MalformedMessage", "Reader"]
 
 #: Elements of all arrays of one message.
 MOST_ELEMENTS: Final = 250_000
 
-_INT8: Final = struct.Struct(">b").unpack_from
-_INT16: Final = struct.Struct(">h").unpack_from
-_UINT16: Final = struct.Struct(">H").unpack_from
-_INT32: Final = struct.Struct(">i").unpack_from
-_INT64: Final = struct.Struct(">q").unpack_from
-_FLOAT64: Final = struct.Struct(">d").unpack_from
-
-
 #: The id that means "none".
 ZERO_ID: Final = uuid.UUID(int=0)
 _ZERO: Final = ZERO_ID.bytes
+_Number = TypeVar("_Number", int, float)
 
 
 class MalformedMessage(ValueError):
     """Bytes are not a message of Kafka's protocol. The connection is closed, as in Kafka."""
+
+
+def _number(letter: str, _type: type[_Number]) -> Callable[[Reader], _Number]:
+    """A method that reads a number of a fixed size, by its letter in :mod:`struct`."""
+    packed = struct.Struct(f">{letter}")
+    unpack, size = packed.unpack_from, packed.size
+
+    def read(reader: Reader) -> _Number:
+        value: _Number = unpack(reader._data, reader._skip(size))[0]  # noqa: SLF001 - it becomes a method
+        return value
+
+    return read
 
 
 class Reader:
@@ -72,23 +78,12 @@ class Reader:
     def boolean(self) -> bool:
         return bool(self._data[self._skip(1)])
 
-    def int8(self) -> int:
-        return _whole(_INT8(self._data, self._skip(1)))
-
-    def int16(self) -> int:
-        return _whole(_INT16(self._data, self._skip(2)))
-
-    def uint16(self) -> int:
-        return _whole(_UINT16(self._data, self._skip(2)))
-
-    def int32(self) -> int:
-        return _whole(_INT32(self._data, self._skip(4)))
-
-    def int64(self) -> int:
-        return _whole(_INT64(self._data, self._skip(8)))
-
-    def float64(self) -> float:
-        return float(_FLOAT64(self._data, self._skip(8))[0])
+    int8 = _number("b", int)
+    int16 = _number("h", int)
+    uint16 = _number("H", int)
+    int32 = _number("i", int)
+    int64 = _number("q", int)
+    float64 = _number("d", float)
 
     def topic_id(self) -> uuid.UUID:
         data = self.raw(16)
@@ -196,7 +191,3 @@ class Reader:
         for _ in range(self.tags()):
             self.unsigned_varint()
             self._skip(self.unsigned_varint())
-
-
-def _whole(values: tuple[Any, ...]) -> int:
-    return int(values[0])

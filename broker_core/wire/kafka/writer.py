@@ -15,12 +15,6 @@ Buffer: TypeAlias = "bytes | bytearray | memoryview"
 
 #: Bytes of an encoded part from which on it is not copied.
 _LARGE: Final = 4 * 1024
-_INT8: Final = struct.Struct(">b").pack
-_INT16: Final = struct.Struct(">h").pack
-_UINT16: Final = struct.Struct(">H").pack
-_INT32: Final = struct.Struct(">i").pack
-_INT64: Final = struct.Struct(">q").pack
-_FLOAT64: Final = struct.Struct(">d").pack
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +48,16 @@ class Numbered:
 
     count: int
     part: Callable[[int, int], Encoded]
+
+
+def _number(letter: str) -> Callable[[Writer, Any], None]:
+    """A method that writes a number of a fixed size, by its letter in :mod:`struct`."""
+    pack = struct.Struct(f">{letter}").pack
+
+    def write(writer: Writer, value: Any) -> None:
+        writer._now += pack(value)  # noqa: SLF001 - it becomes a method
+
+    return write
 
 
 class Writer:
@@ -94,23 +98,12 @@ class Writer:
     def boolean(self, value: bool) -> None:
         self._now.append(1 if value else 0)
 
-    def int8(self, value: int) -> None:
-        self._now += _INT8(value)
-
-    def int16(self, value: int) -> None:
-        self._now += _INT16(value)
-
-    def uint16(self, value: int) -> None:
-        self._now += _UINT16(value)
-
-    def int32(self, value: int) -> None:
-        self._now += _INT32(value)
-
-    def int64(self, value: int) -> None:
-        self._now += _INT64(value)
-
-    def float64(self, value: float) -> None:
-        self._now += _FLOAT64(value)
+    int8 = _number("b")
+    int16 = _number("h")
+    uint16 = _number("H")
+    int32 = _number("i")
+    int64 = _number("q")
+    float64 = _number("d")
 
     def topic_id(self, value: uuid.UUID) -> None:
         self._now += value.bytes

@@ -157,5 +157,5 @@ def test_an_empty_column_has_an_empty_mask() -> None:
 )
 def test_an_address_is_the_same_however_it_is_written(host: str, asker: str) -> None:
     rules = AclRules([_rule("a", host=host)])
-    assert rules.allows("User:ann", asker, _DESCRIBE, _TOPIC, "a")
-    assert not rules.allows("User:ann", "::2", _DESCRIBE, _TOPIC, "a")
+    assert rules.of("User:ann", asker).allows(_DESCRIBE, _TOPIC, "a")
+    assert not rules.of("User:ann", "::2").allows(_DESCRIBE, _TOPIC, "a")

@@ -14,7 +14,7 @@ from broker_core.catalog import AclRow
 from broker_core.kafka.acls.bindings import Operation, PatternType, Permission, ResourceType
 from broker_core.metrics.metrics import Metrics
 from broker_core.names import NamespaceName, TopicName
-from broker_core.servers.kafka.request_metrics import CLOSED, CUT, RequestMetrics
+from broker_core.servers.kafka.request_metrics import CLOSED, CUT, RequestMetrics, error_in
 from broker_core.settings import LogSettings
 from broker_core.wire.kafka import (
     API_VERSIONS,
@@ -67,7 +67,7 @@ def test_apis_are_there_from_the_start() -> None:
 )
 def test_the_error_is_that_of_the_answer_or_of_a_row(answer: dict[str, Any], error: str) -> None:
     metrics = Metrics()
-    RequestMetrics(metrics).answered("x", answer, 0.1)
+    RequestMetrics(metrics).ended("x", error_in(answer), 0.1)
     assert value(metrics, api="x", error=error) == 1
 
 

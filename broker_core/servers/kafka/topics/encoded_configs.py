@@ -10,7 +10,7 @@ from broker_core.kafka.configs import (
     DOCUMENTATION,
     EffectiveConfig,
     InvalidConfig,
-    check_broker_configs,
+    broker_config_faults,
     config_synonyms,
     effective_config,
 )
@@ -28,10 +28,9 @@ _DESCRIBED: Final = DESCRIBE_CONFIGS.response.struct_at("results.configs")
 
 def checked_configs(kafka: KafkaSettings) -> Mapping[str, str]:
     """The configs of ``[kafka.configs]``. Raises :exc:`~broker_core.kafka.configs.InvalidConfig`."""
-    try:
-        check_broker_configs(kafka.configs)
-    except InvalidConfig as error:
-        raise InvalidConfig(f"kafka.configs: {error}") from None
+    faults = broker_config_faults(kafka.configs)
+    if faults:
+        raise InvalidConfig(f"kafka.configs: {'; '.join(faults)}")
     return kafka.configs
 
 
