@@ -23,7 +23,7 @@ from broker_core.wire.kafka.fields import Fields
 from broker_core.wire.kafka.known_apis import NOT_ASKED
 from broker_core.wire.kafka.reader import MalformedMessage, Reader
 from broker_core.wire.kafka.topic_fragments.family import Family, Layout
-from broker_core.wire.kafka.topic_fragments.metadata_fragments import family_version
+from broker_core.wire.kafka.topic_fragments.one_node_fragments import family_version
 from broker_core.wire.kafka.writer import unsigned_varint
 
 __all__ = [
