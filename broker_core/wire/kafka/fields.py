@@ -284,10 +284,11 @@ class Struct(Kind):
         """Structs of the array at ``path``, such as ``"topics.configs"``, encoded to be written many times."""
         codec = self.struct_at(path).codec(version, flexible=flexible, nullable=False)
         writer = Writer()
-        count = 0
+        count = error = 0
         for count, value in enumerate(values, 1):  # noqa: B007
             codec.write(writer, value)
-        return Encoded(count, writer.pieces())
+            error = error or value.get("error_code", 0)
+        return Encoded(count, writer.pieces(), error)
 
     def has(self, name: str, version: int) -> bool:
         """Whether a version has the field of this name."""

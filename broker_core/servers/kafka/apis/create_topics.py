@@ -27,7 +27,6 @@ from broker_core.servers.kafka.large_requests import in_slices
 from broker_core.servers.kafka.requests.call import KafkaCall
 from broker_core.servers.kafka.requests.handler_row import HandlerRow, audited, row_of
 from broker_core.servers.kafka.row_error import MOST_CHANGES, TOO_LARGE, ChangeRefused, RowError, error_of
-from broker_core.servers.kafka.topics.created_rows import CreatedRows, encoded_rows
 from broker_core.servers.kafka.topics.new_topic import TopicToCreate, check_partitions, new_topic
 from broker_core.service import AuditRow, TopicEditor
 from broker_core.wire.kafka import CREATE_TOPICS, ErrorCode, Fields
@@ -39,8 +38,8 @@ _CLUSTER_METADATA: Final = "__cluster_metadata"
 _WITH_CONFIGS: Final = 5
 
 
-async def _rows(call: KafkaCall) -> Sequence[bytes | Fields]:
-    """The rows of the answer: rows of new topics are encoded, the others have an error."""
+async def _rows(call: KafkaCall) -> Sequence[Fields]:
+    """The rows of the answer."""
     asked: Sequence[Fields] = call.body["topics"]
     changes, kafka = call.changes(), call.services.options.kafka
     check_partitions(asked, kafka)
@@ -54,21 +53,21 @@ async def _rows(call: KafkaCall) -> Sequence[bytes | Fields]:
         planned |= await _taken(call, changes, planned, everything=True)
     if _records(planned) > MOST_CHANGES:
         raise ChangeRefused(TOO_LARGE)
-    rows: list[bytes | Fields] = [_refused(name, error) for name, error in refused.items()]
+    rows = [_refused(name, error) for name, error in refused.items()]
     rows += [_refused(name, each) for name, each in planned.items() if isinstance(each, RowError)]
     rows += await _made(call, changes, [each for each in planned.values() if isinstance(each, TopicToCreate)])
     return rows
 
 
-def _all_refused(call: KafkaCall, error: RowError) -> Sequence[bytes | Fields]:
+def _all_refused(call: KafkaCall, error: RowError) -> Sequence[Fields]:
     return [_refused(row["name"], error) for row in call.body["topics"]]
 
 
-def _results(call: KafkaCall, rows: Sequence[bytes | Fields]) -> Iterator[AuditRow]:
-    """The results of the topics; ``rows`` that are not encoded yet have an error."""
-    refused = {row["name"]: row["error_code"] for row in rows if not isinstance(row, bytes)}
+def _results(call: KafkaCall, rows: Sequence[Fields]) -> Iterator[AuditRow]:
+    """The results of the topics."""
+    codes = {row["name"]: row.get("error_code", 0) for row in rows}
     for name in dict.fromkeys(row["name"] for row in call.body["topics"]):
-        yield row_of(call.full_name(name), refused.get(name, 0))
+        yield row_of(call.full_name(name), codes.get(name, 0))
 
 
 _audited_rows: Final = partial(audited, "create_topic", _rows, _results, _all_refused)
@@ -76,10 +75,8 @@ _audited_rows: Final = partial(audited, "create_topic", _rows, _results, _all_re
 
 async def _create(call: KafkaCall) -> Fields:
     rows = await _audited_rows(call)
-    refused = sum(not isinstance(row, bytes) for row in rows)
-    if refused == len(rows):  # encoded with the rest of the answer
-        return {"topics": list(rows)}
-    return {"topics": await call.off_loop(refused, encoded_rows, rows, call.version)}
+    encode = partial(CREATE_TOPICS.response_elements, "topics", rows, call.version)
+    return {"topics": await call.off_loop(len(rows), encode)}
 
 
 async def _not_allowed(call: KafkaCall, asked: Sequence[Fields]) -> dict[str, RowError]:
@@ -145,15 +142,12 @@ async def _collisions(call: KafkaCall, others: Mapping[str, str]) -> dict[str, R
     return {name: collision(name, other if other in shown else None) for name, other in others.items()}
 
 
-async def _made(
-    call: KafkaCall, changes: TopicEditor, topics: Sequence[TopicToCreate]
-) -> Sequence[bytes | Fields]:
+async def _made(call: KafkaCall, changes: TopicEditor, topics: Sequence[TopicToCreate]) -> Sequence[Fields]:
     """The rows of topics that can be made, once they are."""
-    created = CreatedRows(call.version)
     identified = list(zip(topics, topic_ids_of_a_request(len(topics)), strict=True))
     if call.body["validate_only"]:
-        return [_success(call, created, topic, topic_id) for topic, topic_id in identified]
-    rows: list[bytes | Fields] = []
+        return [_success(call, topic, topic_id) for topic, topic_id in identified]
+    rows: list[Fields] = []
     edits: list[tuple[TopicToCreate, Edit]] = []
     for topic, topic_id in identified:
         try:
@@ -174,7 +168,7 @@ async def _made(
         name = topic.name.local
         if isinstance(each, TopicWrite):
             assert each.after is not None
-            rows.append(_success(call, created, topic, each.after.topic_id))
+            rows.append(_success(call, topic, each.after.topic_id))
         elif isinstance(each, NameCollides):
             colliding[name] = each.other
         else:
@@ -183,23 +177,22 @@ async def _made(
     return rows
 
 
-def _success(call: KafkaCall, created: CreatedRows, topic: TopicToCreate, topic_id: uuid.UUID) -> bytes:
+def _success(call: KafkaCall, topic: TopicToCreate, topic_id: uuid.UUID) -> Fields:
     name = topic.name.local
+    row: Fields = {"name": name, "topic_id": topic_id}
     if call.version < _WITH_CONFIGS:
-        return created.row(name, topic_id, {}, ())
+        return row
     # The right of DescribeConfigs: not all clients that may create a topic may see the server's configs in it.
     if not (
         call.services.authorizer.allows(call, Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, name)
         and call.may_list(name)
     ):
-        denied = {"topic_config_error_code": ErrorCode.TOPIC_AUTHORIZATION_FAILED}
-        return created.row(name, topic_id, denied, ())
-    rest = {
+        return row | {"topic_config_error_code": ErrorCode.TOPIC_AUTHORIZATION_FAILED}
+    return row | {
         "num_partitions": topic.partitions,
         "replication_factor": topic.replicas,
         "configs": call.services.configs.created(topic.configs),
     }
-    return created.row(name, topic_id, rest, None if topic.configs else (topic.partitions, topic.replicas))
 
 
 def _exists(name: str) -> RowError:

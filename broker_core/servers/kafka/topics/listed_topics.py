@@ -238,8 +238,7 @@ def fragments(
 def with_rows(api: Api, version: int, listed: Encoded, rows: Sequence[Fields]) -> Encoded:
     """Listed topics, followed by rows of an answer, which may have errors."""
     others = api.response_elements("topics", rows, version)
-    error = next((row["error_code"] for row in rows if row["error_code"]), 0)
-    return Encoded(listed.count + others.count, [*listed.pieces, *others.pieces], error)
+    return Encoded(listed.count + others.count, [*listed.pieces, *others.pieces], others.error)
 
 
 def named_fragments(
