@@ -136,7 +136,7 @@ def test_the_mask_of_a_chunk_is_that_of_its_names_and_a_super_user_has_none() ->
 
 def test_an_asker_of_whom_no_acl_tells_has_no_host_of_an_acl() -> None:
     rules = AclRules([_rule("a", host="")])
-    assert not rules.allows("User:ann", "1.1.1.1", _DESCRIBE, _TOPIC, "a")
+    assert not rules.of("User:ann", "1.1.1.1").allows(_DESCRIBE, _TOPIC, "a")
 
 
 def test_askers_that_no_acl_tells_apart_share_what_is_compiled() -> None:
