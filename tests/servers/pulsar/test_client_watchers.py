@@ -9,7 +9,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from broker_core import Access, Refused, TopicListingResult
@@ -190,55 +189,6 @@ def test_a_recorded_update_that_is_harmed_is_seen(harm: str) -> None:
 
 
 # -- plugins, masks, rights
-
-
-async def test_what_a_mask_hides_is_never_told(tmp_path: Path) -> None:
-    hidden = {str(topic("bills"))}
-
-    def broker_core_visible(topics: Any) -> pa.BooleanArray:
-        return pa.array([name not in hidden and "secret" not in name for name in topics.to_pylist()])
-
-    mask = PluginOf(visible=broker_core_visible, depends_on=lambda: ())
-    async with broker(tmp_path, {"mask": mask}) as opened, watching(opened) as client:
-        catalog = catalog_of(opened)
-        for local in ("bills", "secret-1", "orders"):
-            catalog.create(topic(local))
-        watched = await client.watch(ALL)
-        assert watched.topics == {str(topic("orders"))}
-        catalog.create(topic("secret-2"))
-        catalog.delete(topic("secret-1"))
-        catalog.create(topic("open"))
-        await client.until({str(topic("orders")), str(topic("open"))})
-        hidden.clear()
-        opened.pipeline.changes.announce(None)
-        await client.until({str(topic(local)) for local in ("bills", "orders", "open")})
-        assert watched.updates == 2
-
-
-@pytest.mark.parametrize("on_failure", ["error", "next", "stale"])
-async def test_a_failing_plugin_removes_nothing(tmp_path: Path, on_failure: str) -> None:
-    names, fails = [str(topic(local)) for local in "ab"], False
-
-    async def broker_core_list_topics() -> TopicListingResult:
-        if fails:
-            raise RuntimeError("secret")
-        return TopicListingResult.success(names)
-
-    plugin = PluginOf(list_topics=broker_core_list_topics, depends_on=lambda: ())
-    own = {"enabled": ["lister"], "lister": {"on_failure": on_failure}}
-    async with broker(tmp_path, {"lister": plugin}, own) as opened, watching(opened) as client:
-        watched = await client.watch(ALL)
-        assert watched.topics == set(names)
-        fails = True
-        opened.pipeline.changes.announce(None)
-        with pytest.raises(RefusedByServer) as refused:
-            await client.watch(ALL, topics_hash="00000000")
-        assert refused.value.code is ServerError.MetadataError
-        assert "secret" not in refused.value.message
-        assert watched.topics == set(names)
-        fails, names = False, names[1:]
-        opened.pipeline.changes.announce(None)
-        await client.until(names)
 
 
 async def test_who_may_not_list_may_not_watch_and_a_lost_right_ends_it(tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ from broker_core.servers.pulsar.listing_job import ListingJob, SmallListingJob
 from broker_core.settings import PulsarSettings
 from broker_core.wire.pulsar import commands
 from tests.support.memory_lister import MemoryLister
-from tests.support.plugins import PluginOf
 from tests.support.pulsar_handlers import Talk, decoded, talk
 
 FEW = [f"persistent://t/n/{number}" for number in range(20)]
@@ -121,24 +120,6 @@ async def test_questions_are_told_apart() -> None:
     for _ in range(3):
         for question in questions:
             assert frame(t, **question) == made_anew(names=names, **question), question
-
-
-async def test_properties_take_the_whole_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    t = connected(MemoryLister(FEW))
-    kept(t)
-    asked = asked_for(t, monkeypatch)
-    for _ in range(3):
-        frame(t, properties={"k": "v"})
-    assert len(asked) == 3
-
-
-async def test_where_a_plugin_has_a_say_nothing_is_kept() -> None:
-    """The answer depends on its asker."""
-    t = connected(MemoryLister(FEW), plugins={"masks": PluginOf(visible=lambda: None)})
-    for _ in range(3):
-        job = t.say(commands.get_topics(7, "t/n"))
-        assert isinstance(job, ListingJob)
-        assert job.small_answer() is None
 
 
 async def test_a_larger_answer_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,8 +6,10 @@ import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+from broker_core import TopicListingResult
 from broker_core.access.asker import Asker
 from broker_core.broker.opened_core import opened_pipeline
 from broker_core.catalog import CatalogLogReader, Edit, SqliteCatalog, creation, deletion
@@ -15,11 +17,13 @@ from broker_core.concurrency.loop_turns import loop_turn
 from broker_core.names import NamespaceName, TopicName
 from broker_core.pipeline import Answer, Pipeline, Trace
 from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.service.following import listing_feed
 from broker_core.service.following.listing_feed import ListingFeed
 from broker_core.service.following.recreated_topics import RecreatedTopics
 from broker_core.settings import Settings
 from tests.support.eventually import eventually
 from tests.support.followers import RecordingFollower
+from tests.support.plugins import PluginOf
 
 NAMESPACE = NamespaceName("a", "b")
 
@@ -205,6 +209,63 @@ async def test_who_comes_back_when_nobody_followed_is_told_of_other_topics_at_on
     finally:
         await asyncio.gather(feed.stop(), asked.stop())
         log.close()
+
+
+@pytest.mark.parametrize("on_failure", ["error", "next", "stale"])
+async def test_a_plugin_that_fails_removes_nothing(
+    tmp_path: Path, on_failure: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever stands in for it where a client asks once."""
+    monkeypatch.setattr(listing_feed, "_PAUSE", 0.01)
+    names, fails = [str(topic(local)) for local in "ab"], False
+
+    def broker_core_list_topics() -> TopicListingResult:
+        if fails:
+            raise RuntimeError("secret")
+        return TopicListingResult.success(names)
+
+    tables = {
+        "catalog": {"path": tmp_path / "c.sqlite"},
+        "plugins": {"enabled": ["lister"], "lister": {"on_failure": on_failure}},
+    }
+    plugin = PluginOf(list_topics=broker_core_list_topics, depends_on=lambda: ())
+    async with opened_pipeline(
+        Settings.model_validate(tables), plugins={"lister": plugin}, create=True
+    ) as opened:
+        feed = ListingFeed(opened, ListingRequest(NAMESPACE), lambda _: frozenset(), lambda _: True)
+        follower = await joined(feed)
+        fails = True
+        feed.wake()
+        (failure,) = await eventually(lambda: follower.failures)
+        assert "secret" not in failure.message
+        assert feed.selection is not None
+        assert feed.selection.names.to_pylist() == names
+        fails, names = False, names[1:]
+        feed.wake()
+        assert await eventually(follower.text) == f"-{topic('a')}"
+        await feed.stop()
+
+
+async def test_what_a_mask_hides_is_no_change(tmp_path: Path) -> None:
+    hidden = {str(topic("bills"))}
+
+    def broker_core_visible(topics: pa.LargeStringArray) -> pa.BooleanArray:
+        return pa.array([name not in hidden for name in topics.to_pylist()])
+
+    mask = PluginOf(visible=broker_core_visible, depends_on=lambda: ())
+    settings = Settings.model_validate({"catalog": {"path": tmp_path / "c.sqlite"}})
+    async with opened_pipeline(settings, plugins={"mask": mask}, create=True) as opened:
+        feed = ListingFeed(opened, ListingRequest(NAMESPACE), lambda _: frozenset(), lambda _: True)
+        follower = await joined(feed)
+        with SqliteCatalog(tmp_path / "c.sqlite") as catalog:
+            for local in ("bills", "open"):
+                catalog.create(topic(local))
+        feed.wake()
+        assert await eventually(follower.text) == str(topic("open"))
+        hidden.clear()
+        feed.wake()
+        assert await eventually(follower.text) == str(topic("bills"))
+        await feed.stop()
 
 
 async def test_what_is_kept_has_permits(

@@ -29,7 +29,6 @@ from broker_core.wire.pulsar.messages.pulsar_api_pb2 import (
 )
 from tests.support.clock import AGES
 from tests.support.eventually import eventually
-from tests.support.ports import free_port
 from tests.support.scripted_server import Peer, Script, ScriptedServer
 
 # Without their types: a number outside of an enum is what some tests are about.
@@ -315,17 +314,6 @@ async def test_a_code_that_clients_do_not_know_is_not_passed_on() -> None:
         async with relay_to(replying(**reply)) as (relay, _):
             code, message = refusal_of(only(await relay.answer(question, ASKER)))
             assert (code, message) == (ServerError.UnknownError, "(unknown error code 99)")
-
-
-@pytest.mark.parametrize("question", [PARTITIONS, LOOKUP, SCHEMA])
-async def test_without_brokers_it_is_a_metadata_error_in_bounded_time(question: BaseCommand) -> None:
-    upstream = UpstreamCluster(replace(options_for(free_port()), connection_wait=0.05))
-    await upstream.start()
-    assert not upstream.lookups.connections
-    code, message = refusal_of(only(await upstream.relay.answer(question, ASKER)))
-    assert code == ServerError.MetadataError
-    assert "Cannot ask the brokers behind this server: no connection to pulsar://127.0.0.1" in message
-    await upstream.stop()
 
 
 async def test_silent_brokers_are_a_metadata_error_in_bounded_time() -> None:

@@ -23,7 +23,6 @@ from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand
 from tests.support.clock import AGES, time_passes
 from tests.support.eventually import eventually
-from tests.support.ports import free_port
 from tests.support.scripted_server import Peer, Script, ScriptedServer
 from tests.support.topics_answers import get_topics_response
 
@@ -162,31 +161,6 @@ async def test_an_answer_that_is_none_is_an_error(script: Script, reason: str) -
         with pytest.raises(ListingFailed, match=reason) as failed:
             await lister.list_topics(ListingRequest(NAMESPACE))
         assert failed.value.code is ServerError.MetadataError
-
-
-async def test_brokers_that_break_off_are_an_error() -> None:
-    async def script(peer: Peer, command: BaseCommand) -> None:
-        whole = get_topics_response(
-            command.getTopicsOfNamespace.request_id, NAMES, topics_hash=None, filtered=False
-        )
-        peer.send(whole[: len(whole) // 2])
-        await peer.writer.drain()
-        peer.writer.close()
-
-    async with lister_to(script) as (lister, server):
-        with pytest.raises(ListingFailed, match="lost the connection") as failed:
-            await lister.list_topics(ListingRequest(NAMESPACE))
-        assert failed.value.code is ServerError.MetadataError
-        assert len(questions(server)) == 2
-
-
-async def test_without_brokers_it_is_an_error() -> None:
-    upstream = UpstreamCluster(replace(options_for(free_port()), connection_wait=0.05))
-    await upstream.start()
-    with pytest.raises(ListingFailed, match="no connection to pulsar://127") as failed:
-        await upstream.lister.list_topics(ListingRequest(NAMESPACE))
-    assert failed.value.code is ServerError.MetadataError
-    await upstream.stop()
 
 
 async def test_brokers_that_refuse_the_connection_are_an_error() -> None:

@@ -12,15 +12,13 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import aiohttp
-import pyarrow as pa
 import pytest
 
 from broker_core import Access, Refused, TopicListingResult
 from broker_core.broker import Broker
-from broker_core.catalog import Edit, SqliteCatalog, creation, deletion
+from broker_core.catalog import SqliteCatalog
 from broker_core.names import TopicName
 from broker_core.servers.http.api.events import event_text, topic_stream
-from broker_core.service import ListingFeeds
 from broker_core.settings import Settings
 from tests.support.api_serving import NAMESPACE, ApiServed, api_served, catalog_of
 from tests.support.clock import AGES, wall_clock
@@ -57,20 +55,9 @@ async def stream(
         yield EventReader(response)
 
 
-def feeds_of(served: ApiServed) -> ListingFeeds:
-    core = served.broker._core
-    assert core is not None
-    return core.feeds
-
-
 def hash_of(event_id: str | None) -> str:
     assert event_id is not None
     return event_id.partition("~")[0]
-
-
-def recreate(catalog: SqliteCatalog, local: str) -> None:
-    name = topic(local)
-    catalog.edit_many(name.namespace, [Edit(name, deletion(name)), Edit(name, creation(name))])
 
 
 async def test_all_topics_come_first_and_then_what_changes(served: ApiServed) -> None:
@@ -132,49 +119,6 @@ async def test_before_a_cluster_it_says_whether_that_tells_of_changes(flags: boo
                 cluster.change("public/default", deleted=[str(topic("new"))])
                 await events.until({BILLS})
                 assert events.watching == [compared, {"watching": True}]
-
-
-async def test_a_name_that_is_another_topic_goes_and_comes(served: ApiServed) -> None:
-    catalog = catalog_of(served)
-    async with stream(served) as plain, stream(served, pattern="public/default/b.*") as by_pattern:
-        for events in (plain, by_pattern):
-            await events.snapshot()
-        last_id = plain.id
-        recreate(catalog, "bills")
-        for events in (plain, by_pattern):
-            gone, come = await events.next(), await events.next()
-            assert [(each.name, each.items) for each in (gone, come)] == [
-                ("removed", [BILLS]),
-                ("added", [BILLS]),
-            ]
-        assert plain.id != last_id
-        assert hash_of(plain.id) == hash_of(last_id)
-        async with stream(served, last_id=last_id) as late:
-            late.topics.update(plain.topics)
-            assert [(await late.next()).name for _ in range(2)] == ["removed", "added"]
-        async with stream(served, last_id=plain.id) as same:
-            catalog.create(topic("new"))
-            event = await same.next()
-            assert (event.name, event.items) == ("added", [str(topic("new"))])
-
-
-async def test_a_name_that_became_another_topic_between_two_feeds_goes_and_comes(
-    served: ApiServed, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("broker_core.service.following.listing_feeds._LINGER", 0.0)
-    catalog = catalog_of(served)
-
-    async with stream(served) as events:
-        await events.snapshot()
-    await eventually(lambda: not feeds_of(served)._feeds)
-    recreate(catalog, "bills")
-    async with stream(served, last_id=events.id) as later:
-        later.topics.update(events.topics)
-        gone, come = await later.next(), await later.next()
-        assert [(each.name, set(each.items)) for each in (gone, come)] == [
-            ("removed", {BILLS}),
-            ("added", {BILLS}),
-        ]
 
 
 async def test_the_question_holds_for_changes_too(served: ApiServed) -> None:
@@ -379,54 +323,6 @@ async def test_a_slow_reader_that_is_refused_is_cut_off_in_the_middle(
         assert not rest.endswith(b"0\r\n\r\n"), "the client sees that it is not whole"
 
 
-@pytest.mark.parametrize("on_failure", ["error", "next", "stale"])
-async def test_a_failing_plugin_removes_nothing(tmp_path: Path, on_failure: str) -> None:
-    names = [f"persistent://public/default/{local}" for local in "ab"]
-    lister = Lister(*names)
-    own = {"enabled": ["lister"], "lister": {"on_failure": on_failure}}
-    async with (
-        api_served(tmp_path, plugins={"lister": lister.plugin}, plugin_settings=own) as served,
-        stream(served) as events,
-    ):
-        await events.snapshot()
-        assert events.topics == set(names)
-        changed = served.broker.pipeline.changes.announce
-        lister.fails = True
-        changed(None)
-        event = await events.next()
-        assert (event.name, event.data["cause"]) == ("error", "PLUGIN")
-        assert "secret" not in str(event.data)
-        assert events.topics == set(names)
-        lister.fails = False
-        lister.names = names[1:]
-        changed(None)
-        event = await events.next()
-        assert (event.name, event.items) == ("removed", names[:1])
-
-
-async def test_what_a_mask_hides_is_never_told(tmp_path: Path) -> None:
-    hidden = {BILLS}
-
-    def broker_core_visible(topics: Any) -> pa.BooleanArray:
-        return pa.array([name not in hidden and "secret" not in name for name in topics.to_pylist()])
-
-    async with (
-        api_served(tmp_path, plugins={"mask": PluginOf(visible=broker_core_visible)}) as served,
-        stream(served) as events,
-    ):
-        await events.snapshot()
-        assert events.topics == ORDERS
-        catalog = catalog_of(served)
-        catalog.create(topic("secret"))
-        catalog.delete(topic("secret"))
-        catalog.create(topic("open"))
-        assert (await events.next()).items == [str(topic("open"))]
-        hidden.clear()
-        served.broker.pipeline.changes.announce(None)
-        event = await events.next()
-        assert (event.name, event.items) == ("added", [BILLS])
-
-
 async def test_what_depends_on_who_asks_is_not_shared(tmp_path: Path) -> None:
     async def broker_core_list_topics(request: Any) -> TopicListingResult:
         return TopicListingResult.success([f"persistent://public/default/of-{request.asker.role}"])
@@ -447,24 +343,6 @@ async def test_what_depends_on_who_asks_is_not_shared(tmp_path: Path) -> None:
                     assert events.topics == {f"persistent://public/default/of-{role}"}
                 else:
                     assert response.status == 503
-
-
-async def test_a_reader_that_stays_behind_gets_all_anew(tmp_path: Path) -> None:
-    few: Topics = {f"persistent://public/default/{'x' * 200}-{number:05}": (0, {}) for number in range(20)}
-    async with api_served(tmp_path, topics=few) as served, stream(served) as events:
-        await events.snapshot()
-        catalog = catalog_of(served)
-        for number in range(4):  # each more than is told by itself
-            name = topic(f"many-{number}-" + "y" * 400)
-            catalog.create(name, partitions=2000)
-        expected = set(served_names(catalog))
-        await events.until(expected)
-        assert served.sample("http_streams") == 1
-
-
-def served_names(catalog: SqliteCatalog) -> list[str]:
-    with catalog.topics(topic("x").namespace) as (_, records):
-        return [name for record in records for name in record.names if record.name.domain == "persistent"]
 
 
 async def test_a_client_that_does_not_read_is_cut_off(tmp_path: Path) -> None:
