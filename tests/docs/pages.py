@@ -18,7 +18,9 @@ __all__ = [
     "blocks_of",
     "code_in",
     "headings",
+    "named",
     "read",
+    "rows",
     "tables",
 ]
 
@@ -126,3 +128,18 @@ def tables(page: str) -> list[Table]:
 def code_in(cell: str) -> list[str]:
     """The texts in backticks."""
     return re.findall(r"`([^`]+)`", cell)
+
+
+def rows(page: str, heading: str, first_column: str) -> list[dict[str, str]]:
+    """The rows of the tables under a heading that begin with this column, by their columns."""
+    return [
+        dict(zip(table.columns, row, strict=True))
+        for table in tables(page)
+        if table.heading == heading and table.columns[0] == first_column
+        for row in table.rows
+    ]
+
+
+def named(page: str, heading: str, first_column: str) -> list[str]:
+    """The texts in backticks in the first column of these tables, in order."""
+    return [name for row in rows(page, heading, first_column) for name in code_in(row[first_column])]

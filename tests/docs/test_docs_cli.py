@@ -8,7 +8,7 @@ from typing import Any
 import typer
 
 from broker_core.cli.command_tree import app
-from tests.docs.pages import code_in, headings, tables
+from tests.docs.pages import code_in, headings, rows, tables
 from tests.support.one_test import in_one_test
 
 PAGE = "reference/cli.md"
@@ -25,15 +25,6 @@ def walk(command: Any, name: str = "broker-core") -> dict[str, Any]:
 
 
 COMMANDS = walk(typer.main.get_command(app))
-
-
-def rows(command: str, first_column: str) -> list[dict[str, str]]:
-    return [
-        dict(zip(table.columns, row, strict=True))
-        for table in tables(PAGE)
-        if table.heading == f"`{command}`" and table.columns[0] == first_column
-        for row in table.rows
-    ]
 
 
 def options(cell: str) -> set[str]:
@@ -69,7 +60,7 @@ def test_the_options_of_a_command_are_all_there(command: str) -> None:
         if parameter.param_type_name == "option" and not parameter.hidden
         for option in parameter.opts
     }
-    shown: set[str] = set().union(*(options(row["option"]) for row in rows(command, "option")))
+    shown: set[str] = set().union(*(options(row["option"]) for row in rows(PAGE, f"`{command}`", "option")))
     if "--bootstrap" in real:
         assert of_kafka() <= real
         real -= of_kafka()
@@ -81,7 +72,7 @@ def test_the_options_of_a_command_are_all_there(command: str) -> None:
 @in_one_test("command", COMMANDS)
 def test_a_default_is_the_default(command: str) -> None:
     by_option = {option: parameter for parameter in COMMANDS[command].params for option in parameter.opts}
-    for row in rows(command, "option"):
+    for row in rows(PAGE, f"`{command}`", "option"):
         (default,) = {by_option[option].default for option in options(row["option"])}
         if default is not None and default is not False:
             assert code_in(row["default"]) == [str(default)], f"{command} {row['option']}"
@@ -92,5 +83,5 @@ def test_the_arguments_of_a_command_are_all_there(command: str) -> None:
     real = [
         parameter.metavar for parameter in COMMANDS[command].params if parameter.param_type_name == "argument"
     ]
-    shown = ["|".join(code_in(row["argument"])) for row in rows(command, "argument")]
+    shown = ["|".join(code_in(row["argument"])) for row in rows(PAGE, f"`{command}`", "argument")]
     assert shown == [name.strip("[]") if name.startswith("[FILE") else name for name in real]

@@ -4,27 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import re
-import tomllib
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from broker_core.cli.plugin_commands import commands_of
 from broker_core.errors import ListingFailed
 from broker_core_postgres.changes.listen_notify import CHANNEL
 from broker_core_postgres.connect.failures import _CLASSES, _STATES, REASONS, DatabaseFailed, failure_of
 from broker_core_postgres.connect.libpq.connection_options import KNOWN_OPTIONS
 from broker_core_postgres.connect.libpq.connection_parameters import ConnectionParameters
-from broker_core_postgres.plugin import COMMANDS, PostgresPlugin
 from broker_core_postgres.schema.roles import ROLES
 from broker_core_postgres.service import PostgresService
 from broker_core_postgres.settings import PostgresSettings
-from tests.docs.pages import all_pages, code_in, headings, read, tables
+from tests.docs.pages import all_pages, code_in, read, rows, tables
 from tests.support.postgres_server import Database, PostgresServer, run_apart
 
 PAGE_NAMES = "reference/postgres.md"
-COMMON = {"--config", "--debug"}
 #: Words with the prefix of metrics that are something else: packages, roles, the channel.
 NO_METRICS = {"broker_core_postgres", *ROLES, CHANNEL}
 
@@ -46,81 +42,11 @@ def query(database: Database, statement: str, *arguments: object) -> list[tuple[
     return run_apart(ask)
 
 
-def rows(heading: str, first_column: str) -> list[dict[str, str]]:
-    return [
-        dict(zip(table.columns, row, strict=True))
-        for table in tables(PAGE_NAMES)
-        if table.heading == heading and table.columns[0] == first_column
-        for row in table.rows
-    ]
-
-
-# -- settings
-
-SETTINGS = {
-    code_in(row[0])[0]: row for table in tables(PAGE_NAMES) if table.columns[0] == "key" for row in table.rows
-}
-
-
-def test_every_setting_is_there() -> None:
-    assert set(SETTINGS) == set(PostgresSettings.model_fields)
-
-
-@pytest.mark.parametrize("key", PostgresSettings.model_fields)
-def test_a_default_is_the_default(key: str) -> None:
-    field = PostgresSettings.model_fields[key]
-    _, kind, default, meaning = SETTINGS[key]
-    assert kind
-    assert meaning.endswith(".")
-    if field.default is None:
-        assert default == "none"
-        return
-    (text,) = code_in(default)
-    written = tomllib.loads(f"value = {text}")["value"]
-    assert getattr(PostgresSettings.model_validate({key: written}), key) == field.default
-    choices = re.search(r"Literal\[(.*?)\]", str(field.annotation))
-    if choices:
-        assert code_in(kind) == [f'"{name}"' for name in re.findall(r"'([^']+)'", choices[1])]
-
-
 def test_the_options_of_a_connection_string_are_all_there() -> None:
     (text,) = re.findall(r"separated by commas\. Options:\n(.*?)\. An unknown", read(PAGE_NAMES), re.DOTALL)
     in_the_url = {"host", "port", "dbname", "database", "user", "password"}
     assert set(code_in(text)) == KNOWN_OPTIONS - in_the_url
     assert ConnectionParameters.parse("postgresql://a,b/c").session_attributes == "read-write"
-
-
-# -- commands
-
-
-def commands() -> dict[str, Any]:
-    group = commands_of("postgres", PostgresPlugin())
-    return {name: group.commands[name] for name in COMMANDS}
-
-
-def test_every_command_has_a_section() -> None:
-    shown = [code_in(text)[0] for text in headings(PAGE_NAMES) if text.startswith("`broker-core ")]
-    assert sorted(shown) == sorted(f"broker-core postgres {name}" for name in COMMANDS)
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_the_options_and_arguments_of_a_command_are_all_there(name: str) -> None:
-    parameters = commands()[name].params
-    heading = f"`broker-core postgres {name}`"
-    by_option = {
-        option: parameter
-        for parameter in parameters
-        if parameter.param_type_name == "option"
-        for option in parameter.opts
-    }
-    shown = {re.findall(r"`(--[a-z-]+)", row["option"])[0]: row for row in rows(heading, "option")}
-    assert set(shown) == set(by_option) - COMMON
-    for option, row in shown.items():
-        default = by_option[option].default
-        if default is not None and default is not False:
-            assert code_in(row["default"]) == [str(default)], option
-    arguments = [parameter.metavar for parameter in parameters if parameter.param_type_name == "argument"]
-    assert ["|".join(code_in(row["argument"])) for row in rows(heading, "argument")] == arguments
 
 
 # -- metrics and reasons
@@ -159,7 +85,7 @@ async def test_every_name_of_a_metric_in_the_pages_is_one() -> None:
 
 
 def test_every_reason_is_there_with_its_code() -> None:
-    shown = {code_in(row["reason"])[0]: row for row in rows("Reasons of failures", "reason")}
+    shown = {code_in(row["reason"])[0]: row for row in rows(PAGE_NAMES, "Reasons of failures", "reason")}
     assert set(shown) == REASONS
     codes = {
         meaning.reason: ListingFailed("x", cause=meaning.cause).code.name
@@ -218,14 +144,16 @@ def test_every_function_that_is_called_is_there_with_who_may(database: Database)
                 AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.objid = p.oid AND d.deptype = 'e')""",
         )
     }
-    documented = {code_in(row["function"])[0]: row["who may"] for row in rows("Functions", "function")}
+    documented = {
+        code_in(row["function"])[0]: row["who may"] for row in rows(PAGE_NAMES, "Functions", "function")
+    }
     assert documented.items() <= real.items()
     for_feeders = {name for name, who in real.items() if who == "feeder"}
     assert for_feeders <= documented.keys()
 
 
 def test_every_role_is_there() -> None:
-    assert {code_in(row["role"])[0] for row in rows("Roles", "role")} == set(ROLES)
+    assert {code_in(row["role"])[0] for row in rows(PAGE_NAMES, "Roles", "role")} == set(ROLES)
 
 
 def test_the_indexes_that_plans_name_exist(database: Database) -> None:
@@ -233,7 +161,7 @@ def test_the_indexes_that_plans_name_exist(database: Database) -> None:
         name
         for (name,) in query(database, "SELECT indexname FROM pg_indexes WHERE schemaname = 'broker_core'")
     }
-    named = {name for row in rows("What is answered", "plan") for name in code_in(row["index"])}
+    named = {name for row in rows(PAGE_NAMES, "What is answered", "plan") for name in code_in(row["index"])}
     assert named <= real
 
 

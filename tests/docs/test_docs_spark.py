@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import inspect
 import re
-import tomllib
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import pytest
 import yaml  # type: ignore[import-untyped]  # ships none, and comes with myst-parser
 from prometheus_client.registry import CollectorRegistry
 
-from broker_core.cli.plugin_commands import commands_of
 from broker_core.names import Mode
 from broker_core_spark.batch.build_result import HISTORY_SCHEMA, TOTALS_SCHEMA
 from broker_core_spark.batch.job import BuildResult, build
@@ -22,108 +19,20 @@ from broker_core_spark.batch.questions.parse_question_row import COUNTED_KEYS, R
 from broker_core_spark.batch.reports.build_metrics import METRICS
 from broker_core_spark.batch.spark.java_home import VERSIONS
 from broker_core_spark.batch.spark.spark_session import LOCAL_SETTINGS
-from broker_core_spark.plugin import SparkPlugin
 from broker_core_spark.serving.metrics import PREFIX
 from broker_core_spark.serving.pass_to_next_lister import PASS_REASONS
-from broker_core_spark.settings import SparkSettings
-from tests.docs.pages import ROOT, all_pages, blocks, code_in, headings, read, tables
+from tests.docs.pages import ROOT, all_pages, blocks, code_in, named, read, rows, tables
 from tests.spark.test_exact_answers import serving
 from tests.support.spark_model import publish
 
 PAGE = "reference/spark.md"
-COMMON = {"--config", "--debug", "--help"}
-
-
-def rows(heading: str, first_column: str) -> list[dict[str, str]]:
-    return [
-        dict(zip(table.columns, row, strict=True))
-        for table in tables(PAGE)
-        if table.heading == heading and table.columns[0] == first_column
-        for row in table.rows
-    ]
-
-
-def named(heading: str, first_column: str) -> list[str]:
-    """What stands in backticks in the first column, in order."""
-    return [name for row in rows(heading, first_column) for name in code_in(row[first_column])]
-
-
-# -- settings
-
-
-def test_every_setting_is_there() -> None:
-    assert set(named("Settings", "key")) == set(SparkSettings.model_fields)
-
-
-@pytest.mark.parametrize("key", SparkSettings.model_fields)
-def test_a_default_is_the_default(key: str) -> None:
-    field = SparkSettings.model_fields[key]
-    (row,) = [row for row in rows("Settings", "key") if code_in(row["key"]) == [key]]
-    assert row["type"]
-    assert row["meaning"].endswith((".", "`)."))
-    if field.is_required():
-        assert row["default"] == "required"
-        return
-    default = field.get_default(call_default_factory=True)
-    if default is None:
-        assert row["default"] == "none"
-        return
-    (text,) = code_in(row["default"])
-    written = tomllib.loads(f"value = {text}")["value"]
-    assert getattr(SparkSettings.model_validate({"store": "a", key: written}), key) == default
-    choices = re.search(r"Literal\[(.*?)\]", str(field.annotation))
-    if choices:
-        assert code_in(row["type"]) == [f'"{name}"' for name in re.findall(r"'([^']+)'", choices[1])]
-
-
-# -- commands
-
-
-def commands() -> dict[str, Any]:
-    """Every command by what is typed."""
-
-    def walk(command: Any, name: str) -> dict[str, Any]:
-        below = getattr(command, "commands", None)
-        if not below:
-            return {name: command}
-        return {key: value for word in below for key, value in walk(below[word], f"{name} {word}").items()}
-
-    return walk(commands_of("spark", SparkPlugin()), "broker-core spark")
-
-
-COMMANDS = commands()
-
-
-def test_every_command_has_a_section() -> None:
-    shown = [code_in(text)[0] for text in headings(PAGE) if text.startswith("`broker-core ")]
-    assert sorted(shown) == sorted(COMMANDS)
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_the_options_and_arguments_of_a_command_are_all_there(command: str) -> None:
-    parameters = COMMANDS[command].params
-    by_option = {
-        parameter.opts[0]: parameter for parameter in parameters if parameter.param_type_name == "option"
-    }
-    shown = {re.findall(r"`(--[a-z-]+)", row["option"])[0]: row for row in rows(f"`{command}`", "option")}
-    assert set(shown) == set(by_option) - COMMON
-    for option, row in shown.items():
-        parameter = by_option[option]
-        assert row["meaning"].endswith(".")
-        assert (row["default"] == "required") == parameter.required, option
-        if parameter.default is False:
-            assert row["default"] == "off", option
-        elif parameter.default is not None and not parameter.required:
-            assert code_in(row["default"]) == [str(parameter.default)], option
-    arguments = [parameter.metavar for parameter in parameters if parameter.param_type_name == "argument"]
-    assert named(f"`{command}`", "argument")[: len(arguments)] == arguments
 
 
 # -- what goes in and what comes out
 
 
 def test_the_keys_of_a_pattern_are_all_there() -> None:
-    assert set(named("Pattern sources", "key")) == set(ROW_KEYS)
+    assert set(named(PAGE, "Pattern sources", "key")) == set(ROW_KEYS)
     text = read(PAGE)
     assert all(f"`{key}`" in text for key in COUNTED_KEYS)
     assert f"At most {MAX_QUESTIONS:,} rows." in text
@@ -144,7 +53,7 @@ def test_the_patterns_of_the_page_can_be_read(suffix: str, tmp_path: Path) -> No
 def test_the_keys_of_a_result_are_all_there() -> None:
     source = inspect.getsource(BuildResult.record)
     real = re.findall(r'^            "(\w+)":', source, re.MULTILINE)
-    assert sorted(named("Result of a build", "key")) == sorted(real)
+    assert sorted(named(PAGE, "Result of a build", "key")) == sorted(real)
 
 
 def test_the_columns_of_the_exported_table_are_all_there() -> None:
@@ -155,7 +64,7 @@ def test_the_columns_of_the_exported_table_are_all_there() -> None:
 
 
 def test_the_metrics_of_a_build_are_all_there() -> None:
-    shown = {code_in(row["metric"])[0]: row["meaning"] for row in rows("Metrics of a build", "metric")}
+    shown = {code_in(row["metric"])[0]: row["meaning"] for row in rows(PAGE, "Metrics of a build", "metric")}
     assert shown == {f"broker_core_spark_build_{name}": meaning for name, meaning in METRICS.items()}
 
 
@@ -166,7 +75,7 @@ def test_the_columns_of_the_history_are_all_there() -> None:
 
 def test_the_parameters_of_the_function_are_all_there_with_their_defaults() -> None:
     parameters = inspect.signature(build).parameters
-    shown = {code_in(row["parameter"])[0]: row["default"] for row in rows("Python", "parameter")}
+    shown = {code_in(row["parameter"])[0]: row["default"] for row in rows(PAGE, "Python", "parameter")}
     assert list(shown) == list(parameters)
     for name, parameter in parameters.items():
         if parameter.default is inspect.Parameter.empty:
@@ -210,7 +119,7 @@ async def test_every_metric_is_there_with_type_and_labels() -> None:
     real = await real_metrics()
     documented = {
         code_in(row["metric"])[0]: (row["type"], set(code_in(row["labels"])))
-        for row in rows("Metrics", "metric")
+        for row in rows(PAGE, "Metrics", "metric")
     }
     assert documented == real
     for page in all_pages():
@@ -219,7 +128,7 @@ async def test_every_metric_is_there_with_type_and_labels() -> None:
 
 
 def test_every_reason_is_there() -> None:
-    assert sorted(named("Reasons to pass", "reason")) == sorted(PASS_REASONS)
+    assert sorted(named(PAGE, "Reasons to pass", "reason")) == sorted(PASS_REASONS)
 
 
 # -- the how-tos
@@ -244,7 +153,7 @@ def test_the_messages_in_the_table_of_failures_are_the_sources_own() -> None:
 def test_the_alerts_are_of_metrics_that_exist() -> None:
     (block,) = [block for block in blocks("how-to/spark-operate.md") if block.language == "yaml"]
     (group,) = yaml.safe_load(block.text)["groups"]
-    shown = set(named("Metrics", "metric"))
+    shown = set(named(PAGE, "Metrics", "metric"))
     for rule in group["rules"]:
         assert set(re.findall(rf"{PREFIX}\w+", rule["expr"])) <= shown, rule["alert"]
 
