@@ -6,14 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from broker_core.errors import BrokerCoreError
-from broker_core_postgres.connect import (
-    DRIVER_ERRORS,
-    close_connection,
-    connect,
-    failure_of,
-    parameters_of,
-    server_message,
-)
+from broker_core_postgres.connect import connected, failure_text, parameters_of
 from broker_core_postgres.listing import OwnRelation, RelationRefused, check_relation
 from broker_core_postgres.mirror_success import MirrorSuccess, read_successes
 from broker_core_postgres.schema import (
@@ -104,15 +97,14 @@ async def ask_status(
     Raises :exc:`StatusUnknown` and the errors of connecting.
     """
     relation = None if settings.relation is None else OwnRelation.parse(settings.relation)
-    connection = await connect(parameters_of(settings, dsn), application_name=application)
-    try:
+    async with connected(
+        parameters_of(settings, dsn),
+        application_name=application,
+        failed=lambda error: StatusUnknown(failure_text(error)),
+    ) as connection:
         return await read_status(
             connection, relation, properties=bool(settings.property_keys), namespaces=namespaces
         )
-    except DRIVER_ERRORS as error:
-        raise StatusUnknown(f"{failure_of(error).message}: {server_message(error)}") from error
-    finally:
-        await close_connection(connection)
 
 
 async def read_status(

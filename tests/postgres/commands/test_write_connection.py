@@ -8,8 +8,7 @@ import pytest
 from broker_core.catalog import SqliteCatalog
 from broker_core.cli.command_tree import run
 from broker_core.names import TopicName
-from broker_core_postgres.commands.write_connection import run_command, writing_failure
-from broker_core_postgres.fill.filling_failed import FillingFailed
+from broker_core_postgres.commands.write_connection import writing_failure
 from broker_core_postgres.schema.schema_version import migrations
 from tests.postgres.schema.old_schema import make_old
 from tests.support.postgres_server import Database, run_apart
@@ -19,14 +18,6 @@ def test_a_refusal_is_told_in_words_for_writers() -> None:
     error = asyncpg.InsufficientPrivilegeError("permission denied for table topics")
     assert "broker_core_feeder" in writing_failure(error)
     assert "permission denied for table topics" in writing_failure(error)
-
-
-def test_an_error_of_a_group_is_raised_as_it_is() -> None:
-    async def failing() -> None:
-        raise ExceptionGroup("several", [FillingFailed("why")])
-
-    with pytest.raises(FillingFailed, match="why"):
-        run_command(failing)
 
 
 @pytest.mark.parametrize(

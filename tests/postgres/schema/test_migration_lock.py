@@ -10,8 +10,8 @@ import pytest
 
 from broker_core_postgres.schema.migration_lock import (
     MigrationFailed,
+    migration_lock,
     retry_while_locked,
-    with_migration_lock,
 )
 from tests.support.postgres_server import Database
 
@@ -22,18 +22,20 @@ async def test_the_second_waits_and_is_told(database: Database) -> None:
     begins, told = asyncio.Event(), asyncio.Event()
 
     async def one() -> None:
-        order.append("first begins")
-        begins.set()
-        await told.wait()
-        order.append("first ends")
+        async with migration_lock(first):
+            order.append("first begins")
+            begins.set()
+            await told.wait()
+            order.append("first ends")
 
     async def two() -> None:
-        order.append("second")
+        async with migration_lock(second, told.set):
+            order.append("second")
 
     try:
-        begun = asyncio.create_task(with_migration_lock(first, one))
+        begun = asyncio.create_task(one())
         await begins.wait()
-        await asyncio.gather(begun, with_migration_lock(second, two, told.set))
+        await asyncio.gather(begun, two())
         assert order == ["first begins", "first ends", "second"]
     finally:
         await first.close()
@@ -41,11 +43,9 @@ async def test_the_second_waits_and_is_told(database: Database) -> None:
 
 
 async def test_the_lock_is_let_go_of_after_a_failure(connection: Any) -> None:
-    async def refused() -> None:
-        raise asyncpg.InsufficientPrivilegeError("permission denied for database x")
-
     with pytest.raises(MigrationFailed, match=r"permission denied for database x.*GRANT CREATE ON DATABASE"):
-        await with_migration_lock(connection, refused)
+        async with migration_lock(connection):
+            raise asyncpg.InsufficientPrivilegeError("permission denied for database x")
     assert await connection.fetchval("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'") == 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import sys
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ from broker_core.catalog import CatalogError
 from broker_core.plugin_cli import Deletions, NamespaceArgument, examples, import_progress, say
 from broker_core.quantities import counted
 from broker_core_postgres.commands.shared_options import DryRunOption, WriteDsnOption
-from broker_core_postgres.commands.write_connection import run_command, writing_connection
+from broker_core_postgres.commands.write_connection import writing_connection
 from broker_core_postgres.fill import FillingFailed, LoadReport, load_topics, maintain_topics
 
 __all__ = ["EXAMPLES", "run"]
@@ -77,7 +78,7 @@ def run(
     # The rows of a file have no reference cycles; looking for some takes a quarter of the time of reading them.
     gc.disable()
     try:
-        report = run_command(load)
+        report = asyncio.run(load())
     except CatalogError as error:
         raise FillingFailed(f"{file if file != '-' else 'standard input'}: {error}") from error
     finally:

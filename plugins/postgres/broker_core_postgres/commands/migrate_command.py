@@ -9,14 +9,7 @@ from typing import Annotated, Final
 import typer
 
 from broker_core.plugin_cli import examples, plugin_settings
-from broker_core_postgres.connect import (
-    DRIVER_ERRORS,
-    close_connection,
-    connect,
-    failure_of,
-    parameters_of,
-    server_message,
-)
+from broker_core_postgres.connect import connected, failure_text, parameters_of
 from broker_core_postgres.schema import (
     MigratedBack,
     MigrationFailed,
@@ -82,8 +75,11 @@ def run(
         print("another migration is under way: waiting for it", file=sys.stderr)
 
     async def migrate_it() -> MigrationResult | MigratedBack:
-        connection = await connect(parameters, application_name="broker-core migrate")
-        try:
+        async with connected(
+            parameters,
+            application_name="broker-core migrate",
+            failed=lambda error: MigrationFailed(failure_text(error)),
+        ) as connection:
             if back:
                 return await migrate_back(connection, dry_run=dry_run, waiting=waiting)
             return await migrate(
@@ -94,10 +90,6 @@ def run(
                 backup=not no_backup,
                 waiting=waiting,
             )
-        except DRIVER_ERRORS as error:
-            raise MigrationFailed(f"{failure_of(error).message}: {server_message(error)}") from error
-        finally:
-            await close_connection(connection)
 
     done = asyncio.run(migrate_it())
     if isinstance(done, MigratedBack):

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import NamedTuple
 
 from broker_core.quantities import counted
 
 __all__ = ["MirrorProgress", "mirror_progress"]
 
 
-class MirrorProgress:
-    """Callbacks without effect; :func:`mirror_progress` gives ones that draw, on a terminal."""
+class MirrorProgress(NamedTuple):
+    """Callbacks that draw, ``None`` without a terminal.
 
-    def read(self, done: int, total: int, names: int) -> None:
-        """``done`` of ``total`` namespaces are read, with ``names`` listed names so far."""
+    ``read`` is called with (namespaces read, namespaces in all, listed names so far), ``write`` with (namespaces
+    written, differing namespaces).
+    """
 
-    def write(self, done: int, total: int) -> None:
-        """``done`` of ``total`` differing namespaces are written."""
+    read: Callable[[int, int, int], None] | None = None
+    write: Callable[[int, int], None] | None = None
 
 
 @contextmanager
@@ -35,18 +37,13 @@ def mirror_progress() -> Iterator[MirrorProgress]:
         reading = bars.add_task("reading namespaces", total=None)
         writing = bars.add_task("writing namespaces", total=None, start=False, visible=False)
 
-        class Drawn(MirrorProgress):
-            def read(self, done: int, total: int, names: int) -> None:
-                bars.update(
-                    reading,
-                    completed=done,
-                    total=total,
-                    description=f"reading namespaces ({counted(names, 'name')})",
-                )
+        def read(done: int, total: int, names: int) -> None:
+            description = f"reading namespaces ({counted(names, 'name')})"
+            bars.update(reading, completed=done, total=total, description=description)
 
-            def write(self, done: int, total: int) -> None:
-                if not bars.tasks[writing].started:
-                    bars.start_task(writing)
-                bars.update(writing, completed=done, total=total, visible=True)
+        def write(done: int, total: int) -> None:
+            if not bars.tasks[writing].started:
+                bars.start_task(writing)
+            bars.update(writing, completed=done, total=total, visible=True)
 
-        yield Drawn()
+        yield MirrorProgress(read, write)

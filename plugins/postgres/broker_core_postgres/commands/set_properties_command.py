@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Annotated, Final
 
 import typer
@@ -12,7 +13,7 @@ from broker_core.names import NamespaceName, TopicName
 from broker_core.plugin_cli import examples, parse_properties
 from broker_core.quantities import counted
 from broker_core_postgres.commands.shared_options import DryRunOption, WriteDsnOption
-from broker_core_postgres.commands.write_connection import run_command, writing_connection
+from broker_core_postgres.commands.write_connection import writing_connection
 from broker_core_postgres.fill import (
     FillingFailed,
     TopicPropertiesReport,
@@ -101,7 +102,7 @@ def run(
                 await maintain_topics(connection, report.changed)
             return report
 
-    report = run_command(change_them)
+    report = asyncio.run(change_them())
     print(
         f"{'would change' if dry_run else 'changed'} the properties of {report.changed} of "
         f"{counted(report.names, 'name')} "

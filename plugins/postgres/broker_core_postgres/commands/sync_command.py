@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, Final
 
 import typer
@@ -11,7 +12,7 @@ from broker_core.quantities import counted
 from broker_core_postgres.commands.progress_bars import mirror_progress
 from broker_core_postgres.commands.shared_options import DryRunOption, JsonOption, WriteDsnOption
 from broker_core_postgres.commands.source_options import SourceOptions, open_source
-from broker_core_postgres.commands.write_connection import run_command, writing_connection
+from broker_core_postgres.commands.write_connection import writing_connection
 from broker_core_postgres.fill import MergeCounts, maintain_topics
 from broker_core_postgres.fill.sync import Mirror, MirrorReport, as_json, as_line
 
@@ -56,7 +57,7 @@ def run(
                 await maintain_topics(connection, report.counts.rows)
             return report
 
-    report = run_command(sync)
+    report = asyncio.run(sync())
     if json:
         if not dry_run:
             print_json(_as_json(report))

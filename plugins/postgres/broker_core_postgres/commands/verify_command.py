@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Annotated, Final
 
 import typer
@@ -13,7 +14,7 @@ from broker_core_postgres.commands.progress_bars import mirror_progress
 from broker_core_postgres.commands.shared_options import JsonOption, WriteDsnOption
 from broker_core_postgres.commands.source_options import SourceOptions, open_source
 from broker_core_postgres.commands.sync_command import print_left_out
-from broker_core_postgres.commands.write_connection import run_command, writing_connection
+from broker_core_postgres.commands.write_connection import writing_connection
 from broker_core_postgres.fill import maintain_topics
 from broker_core_postgres.fill.sync import Difference, Mirror, VerifyReport, as_json, as_line, verify
 
@@ -65,7 +66,7 @@ def run(
             return verdict
 
     try:
-        verdict = run_command(compare)
+        verdict = asyncio.run(compare())
     except MassDeletion as error:  # after everything was read and the differences were printed
         say(str(error))
         raise typer.Exit(_DIFFERENT) from error

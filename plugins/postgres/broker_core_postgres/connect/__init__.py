@@ -14,6 +14,8 @@ from broker_core_postgres.connect.open_connection import (
     close_connection,
     connect,
     connect_first_host,
+    connected,
+    failure_text,
     parameters_of,
 )
 from broker_core_postgres.connect.server_pools import ServerPools
@@ -30,7 +32,9 @@ __all__ = [
     "close_connection",
     "connect",
     "connect_first_host",
+    "connected",
     "failure_of",
+    "failure_text",
     "parameters_of",
     "quote_identifier",
     "server_message",

@@ -16,7 +16,8 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, Final, TypeAlias
 
 import asyncpg
@@ -233,6 +234,22 @@ class PostgresPool:
         else:
             self._return(held)
 
+    @contextmanager
+    def used(self, held: PooledConnection, *, keep: bool = False) -> Iterator[Any]:
+        """The connection for a block, which the pool takes back after it; with ``keep`` only after an error.
+
+        Errors of the driver are raised as :exc:`~broker_core.errors.ListingFailed`.
+        """
+        try:
+            yield held.connection
+        except BaseException as error:
+            self.release(held, error)
+            if isinstance(error, DRIVER_ERRORS):
+                raise failure_of(error) from error
+            raise
+        if not keep:
+            self.release(held)
+
     # -- inside
 
     def _usable(self, held: PooledConnection, now: float) -> bool:
@@ -426,14 +443,10 @@ class PostgresPool:
             held = await self.acquire(loop.time() + _SETTLE)
         except ListingFailed:
             return  # the next check decides
-        fits = True
-        error: BaseException | None = None
-        try:
+        with suppress(ListingFailed), self.used(held) as connection:
             async with asyncio.timeout(_SETTLE):
-                fits = await still_satisfies_attributes(held.connection, self.parameters.session_attributes)
-        except DRIVER_ERRORS as raised:
-            error = raised
-        if not fits:
+                if await still_satisfies_attributes(connection, self.parameters.session_attributes):
+                    return
             _log.warning(
                 "host of PostgreSQL is left: its role changed",
                 pool=self.name,
@@ -442,7 +455,6 @@ class PostgresPool:
             )
             self._host = None
             self._invalidate_all()
-        self.release(held, error)
 
     def _start_task(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -26,6 +27,8 @@ __all__ = [
     "close_connection",
     "connect",
     "connect_first_host",
+    "connected",
+    "failure_text",
     "parameters_of",
 ]
 
@@ -88,6 +91,34 @@ async def close_connection(connection: Any) -> None:
         await asyncio.wait_for(connection.close(), _CLOSING)
     except DRIVER_ERRORS:
         connection.terminate()
+
+
+@asynccontextmanager
+async def connected(
+    source: ConnectionParameters | PostgresSettings,
+    *,
+    application_name: str,
+    failed: Callable[[BaseException], BrokerCoreError],
+    timeout: float = 10.0,
+) -> AsyncIterator[Any]:
+    """A connection for the block, as of :func:`connect`. Errors of the driver in the block are raised as ``failed``.
+
+    An error about a file is raised as it is.
+    """
+    connection = await connect(source, application_name=application_name, timeout=timeout)
+    try:
+        yield connection
+    except DRIVER_ERRORS as error:
+        if isinstance(error, OSError) and error.filename is not None:
+            raise
+        raise failed(error) from error
+    finally:
+        await close_connection(connection)
+
+
+def failure_text(error: BaseException) -> str:
+    """The text of an error of the driver for operators: what it means, and what the server said."""
+    return f"{failure_of(error).message}: {server_message(error)}"
 
 
 async def connect_first_host(

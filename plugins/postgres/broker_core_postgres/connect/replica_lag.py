@@ -15,7 +15,6 @@ import structlog
 
 from broker_core.errors import ListingFailed
 from broker_core_postgres.connect.connection_pool import PooledConnection, PostgresPool
-from broker_core_postgres.connect.failures import DRIVER_ERRORS, failure_of
 
 __all__ = ["ReplicaChooser"]
 
@@ -87,16 +86,6 @@ class ReplicaChooser:
         self, pool: PostgresPool, held: PooledConnection, namespace: str, *, keep: bool
     ) -> int | None:
         """The version at a server. Releases ``held`` after a failure, and without ``keep`` after a success."""
-        raised: BaseException | None = None
-        try:
-            value = await held.connection.fetchval(_VERSION, namespace)
+        with pool.used(held, keep=keep) as connection:
+            value = await connection.fetchval(_VERSION, namespace)
             return None if value is None else int(value)
-        except DRIVER_ERRORS as error:
-            raised = error
-            raise failure_of(error) from error
-        except BaseException as error:
-            raised = error
-            raise
-        finally:
-            if raised is not None or not keep:
-                pool.release(held, raised)

@@ -21,9 +21,7 @@ from typing import Any, Final, TypeVar
 from broker_core.errors import ListingFailed
 from broker_core_postgres.connect.connection_pool import ConnectionCheck, PostgresPool
 from broker_core_postgres.connect.failures import (
-    DRIVER_ERRORS,
     DatabaseFailed,
-    failure_of,
     is_connection_lost,
 )
 from broker_core_postgres.connect.open_connection import parameters_of
@@ -120,23 +118,13 @@ class ServerPools:
         :exc:`~broker_core.errors.ListingFailed`.
         """
         pool, held = await self.chooser.acquire(deadline, namespace)
-        connection = held.connection
-        raised: BaseException | None = None
-        try:
+        with pool.used(held) as connection:
             begin = self.session.begin_sql(snapshot=snapshot, lock=self.lock)
             if begin:
                 await connection.execute(begin)
             yield connection
             if begin:
                 await connection.execute("COMMIT")
-        except DRIVER_ERRORS as error:
-            raised = error
-            raise failure_of(error) from error
-        except BaseException as error:
-            raised = error
-            raise
-        finally:
-            pool.release(held, raised)
 
     async def read(
         self,

@@ -7,7 +7,8 @@ takes to look for a deadlock, then starts again, so that no reader or writer fai
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Any, Final
 
 import asyncpg
@@ -15,7 +16,7 @@ import asyncpg
 from broker_core.errors import BrokerCoreError
 from broker_core.quantities import counted
 
-__all__ = ["PATIENCE", "MigrationFailed", "retry_while_locked", "with_migration_lock"]
+__all__ = ["PATIENCE", "MigrationFailed", "migration_lock", "retry_while_locked"]
 
 #: Seconds to wait until the tables are free, by default.
 PATIENCE: Final = 600.0
@@ -30,16 +31,18 @@ class MigrationFailed(BrokerCoreError):
     """The schema could not be changed. The database has the schema that it had."""
 
 
-async def with_migration_lock(
-    connection: Any, run: Callable[[], Awaitable[None]], waiting: Callable[[], None] | None = None
-) -> None:
-    """Run a change of the schema under the database's lock of migrations. Raises :exc:`MigrationFailed`."""
+@asynccontextmanager
+async def migration_lock(connection: Any, waiting: Callable[[], None] | None = None) -> AsyncIterator[None]:
+    """The database's lock of migrations, for a block that changes the schema.
+
+    ``waiting`` is called if another one has it, before waiting for it. Raises :exc:`MigrationFailed`.
+    """
     if not await connection.fetchval("SELECT pg_try_advisory_lock($1)", _LOCK):
         if waiting is not None:
             waiting()
         await connection.execute("SELECT pg_advisory_lock($1)", _LOCK)
     try:
-        await run()
+        yield
     except asyncpg.InsufficientPrivilegeError as error:
         raise MigrationFailed(
             f"The user may not do that: {error}. A migration needs the right to create in the database (GRANT "

@@ -15,8 +15,8 @@ from broker_core_postgres.schema.backup import Backup, find_backup, make_backup,
 from broker_core_postgres.schema.migration_lock import (
     PATIENCE,
     MigrationFailed,
+    migration_lock,
     retry_while_locked,
-    with_migration_lock,
 )
 from broker_core_postgres.schema.roles import check_owner, schema_owner
 from broker_core_postgres.schema.run_migrations import apply_migration, check_server, make_migrations_table
@@ -142,10 +142,8 @@ async def migrate_back(
             await make_trigram_index(connection)
         await connection.execute("ANALYZE broker_core.topics")
 
-    async def run() -> None:
+    async with migration_lock(connection, waiting):
         await retry_while_locked(connection, work, patience)
-
-    await with_migration_lock(connection, run, waiting)
     return done
 
 

@@ -17,8 +17,8 @@ from broker_core_postgres.schema.backup import Backup, make_backup
 from broker_core_postgres.schema.migration_lock import (
     PATIENCE,
     MigrationFailed,
+    migration_lock,
     retry_while_locked,
-    with_migration_lock,
 )
 from broker_core_postgres.schema.roles import check_owner, create_roles, schema_owner, set_role_privilege
 from broker_core_postgres.schema.schema_version import (
@@ -92,10 +92,8 @@ async def migrate(
         return await _pending(connection)
     done = MigrationResult()
 
-    async def run() -> None:
+    async with migration_lock(connection, waiting):
         await _migrate(connection, done, trigrams, retention, backup=backup, patience=patience)
-
-    await with_migration_lock(connection, run, waiting)
     return done
 
 

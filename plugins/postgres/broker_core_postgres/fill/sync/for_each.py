@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TypeVar
 
 from broker_core.errors import BrokerCoreError
@@ -22,18 +21,12 @@ async def for_each(items: Sequence[T], call: Callable[[T], Awaitable[None]], par
         for item in waiting:
             await call(item)
 
-    async with _plain_errors(), asyncio.TaskGroup() as group:
-        for _ in range(min(parallel, len(items))):
-            group.create_task(work())
-
-
-@asynccontextmanager
-async def _plain_errors() -> AsyncIterator[None]:
-    """Raise the first error of an exception group instead of the group."""
     try:
-        yield
-    except BaseExceptionGroup as group:
-        raise _first(group) from None
+        async with asyncio.TaskGroup() as group:
+            for _ in range(min(parallel, len(items))):
+                group.create_task(work())
+    except BaseExceptionGroup as errors:
+        raise _first(errors) from None
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
