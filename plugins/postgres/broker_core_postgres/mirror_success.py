@@ -72,14 +72,11 @@ class MirrorWatch:
             # Not while the server is down: the pool finds out when it is back.
             if not self._server_pools.primary.down:
                 try:
-                    oldest = await self._server_pools.read(_oldest, deadline=clock() + self._every)
+                    oldest: float | None = await self._server_pools.read(
+                        lambda connection: connection.fetchval(_OLDEST), deadline=clock() + self._every
+                    )
                 except ListingFailed:
                     pass
                 else:
                     self.last_success = oldest or 0.0
             await asyncio.sleep(self._every)
-
-
-async def _oldest(connection: Any) -> float | None:
-    oldest: float | None = await connection.fetchval(_OLDEST)
-    return oldest

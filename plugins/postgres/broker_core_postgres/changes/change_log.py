@@ -61,11 +61,7 @@ class PostgresChangeLog:
 
     async def catalog_id(self) -> str:
         """The id of the catalogue: versions are comparable under the same id."""
-
-        async def read(connection: Any) -> str:
-            return str(await connection.fetchval(_CATALOG))
-
-        return await self._server_pools.read(read)
+        return str(await self._server_pools.read(lambda connection: connection.fetchval(_CATALOG)))
 
     def version_now(self, namespace: NamespaceName) -> CatalogVersion | None:  # noqa: ARG002 - the protocol's
         """Always ``None``: the version is in the database, and reading it takes a round trip."""
@@ -73,22 +69,17 @@ class PostgresChangeLog:
 
     async def version(self, namespace: NamespaceName) -> CatalogVersion:
         """The version of a namespace; number 0 for one that was never loaded."""
-
-        async def read(connection: Any) -> CatalogVersion:
-            row = await connection.fetchrow(_STATE, str(namespace))
-            return CatalogVersion(row[0], row[1], row[3])
-
-        return await self._server_pools.read(read)
+        row = await self._server_pools.read(lambda connection: connection.fetchrow(_STATE, str(namespace)))
+        return CatalogVersion(row[0], row[1], row[3])
 
     async def changes(self, namespace: NamespaceName, since: CatalogVersion) -> Changes | Gap:
         """The changes after ``since``, from one snapshot."""
-
-        async def read(connection: Any) -> Changes | Gap:
-            return await read_changes(
+        return await self._server_pools.read(
+            lambda connection: read_changes(
                 connection, namespace, since, most_changes=self._most_changes, most_bytes=self._most_bytes
-            )
-
-        return await self._server_pools.read(read, snapshot=True)
+            ),
+            snapshot=True,
+        )
 
 
 async def read_changes(

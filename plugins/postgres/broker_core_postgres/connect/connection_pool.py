@@ -31,7 +31,7 @@ from broker_core_postgres.connect.failures import (
     is_connection_lost,
     server_message,
 )
-from broker_core_postgres.connect.libpq import ConnectionParameters, ServerAddress, still_satisfies_attributes
+from broker_core_postgres.connect.libpq import ConnectionParameters, ServerAddress, satisfies_attributes
 from broker_core_postgres.connect.open_connection import CannotConnect, connect_first_host
 from broker_core_postgres.connect.session_settings import SessionSettings
 from broker_core_postgres.settings import PostgresSettings
@@ -445,7 +445,7 @@ class PostgresPool:
             return  # the next check decides
         with suppress(ListingFailed), self.used(held) as connection:
             async with asyncio.timeout(_SETTLE):
-                if await still_satisfies_attributes(connection, self.parameters.session_attributes):
+                if await satisfies_attributes(connection, self.parameters.session_attributes, in_use=True):
                     return
             _log.warning(
                 "host of PostgreSQL is left: its role changed",

@@ -105,12 +105,11 @@ class PostgresDescriber:
         else:
             condition, arguments = _BY_NAME, _split_names(str(request.namespace), parameters)
         text = self._statement(request, condition)
-
-        async def read(connection: Any) -> list[Any]:
-            return list(await connection.fetch(text, str(request.namespace), *arguments))
-
-        rows = await self._server_pools.read(
-            read, deadline=request.deadline, namespace=str(request.namespace)
+        namespace = str(request.namespace)
+        rows: list[Any] = await self._server_pools.read(
+            lambda connection: connection.fetch(text, namespace, *arguments),
+            deadline=request.deadline,
+            namespace=namespace,
         )
         if not rows:
             return None

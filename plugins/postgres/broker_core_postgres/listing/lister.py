@@ -218,11 +218,11 @@ class PostgresLister:
         read_at, epoch = asyncio.get_running_loop().time(), self._history.epoch
         namespace = str(request.namespace)
         statement = version_statement(namespace)
-
-        async def look(connection: Any) -> Any:
-            return await fetch_row(connection, statement)
-
-        row = await self.server_pools.read(look, deadline=request.deadline, namespace=namespace)
+        row = await self.server_pools.read(
+            lambda connection: fetch_row(connection, statement),
+            deadline=request.deadline,
+            namespace=namespace,
+        )
         if row is None:
             return None
         number, catalog_id = row["version"], str(row["catalog_id"])

@@ -21,7 +21,7 @@ _PATIENCE: Final = 0.02
 class MustWaitForMemory(Exception):
     """Memory is not free now. ``reservation`` is under way: await it without a connection, then start again."""
 
-    def __init__(self, reservation: asyncio.Task[None], size: int) -> None:
+    def __init__(self, reservation: asyncio.Future[None], size: int) -> None:
         super().__init__(f"waiting for {size} bytes")
         self.reservation = reservation
         self.size = size
@@ -45,7 +45,7 @@ class ReservedMemory:
         if size <= self.reserved:
             return
         size = max(size, self.reserved + self.reserved // 2)
-        task = asyncio.get_running_loop().create_task(self._now(size))
+        task = asyncio.ensure_future(self._reserve(size))
         try:
             done, _ = await asyncio.wait([task], timeout=_PATIENCE)
         except BaseException:
@@ -63,9 +63,6 @@ class ReservedMemory:
         finally:
             waiting.reservation.cancel()
         self.reserved = max(self.reserved, waiting.size)
-
-    async def _now(self, size: int) -> None:
-        await self._reserve(size)
 
     @property
     def page_bytes(self) -> int:

@@ -8,7 +8,6 @@ import pytest
 
 from broker_core_postgres.connect.libpq.target_session_attrs import (
     satisfies_attributes,
-    still_satisfies_attributes,
 )
 from broker_core_postgres.connect.open_connection import CannotConnect, connect
 from tests.support.eventually import eventually
@@ -44,12 +43,12 @@ async def test_a_session_in_use_hears_of_a_server_that_became_read_only(own_serv
     await connection.execute(
         "SET default_transaction_read_only = on"
     )  # set by the session itself, which does not count
-    assert await still_satisfies_attributes(connection, "read-write")
+    assert await satisfies_attributes(connection, "read-write", in_use=True)
     own_server.sql("ALTER SYSTEM SET default_transaction_read_only = on")
     own_server.sql("SELECT pg_reload_conf()")
 
     async def left() -> bool:
-        return not await still_satisfies_attributes(connection, "read-write")
+        return not await satisfies_attributes(connection, "read-write", in_use=True)
 
     try:
         await eventually(left, 60)

@@ -13,15 +13,11 @@ TLS is left to asyncpg, which reads libpq's options as libpq does.
 
 from broker_core_postgres.connect.libpq.connection_parameters import ConnectionParameters, ServerAddress
 from broker_core_postgres.connect.libpq.dsn_error import DsnError
-from broker_core_postgres.connect.libpq.target_session_attrs import (
-    satisfies_attributes,
-    still_satisfies_attributes,
-)
+from broker_core_postgres.connect.libpq.target_session_attrs import satisfies_attributes
 
 __all__ = [
     "ConnectionParameters",
     "DsnError",
     "ServerAddress",
     "satisfies_attributes",
-    "still_satisfies_attributes",
 ]

@@ -84,7 +84,7 @@ class ConnectionParameters:
                 raise DsnError(f"{key}: a NUL character")
         hosts = _hosts(options.get("host", ""), options.get("port", ""), named=bool(given or served))
         user = options.get("user") or _system_user()
-        attributes = options.get("target_session_attrs") or ("read-write" if _servers(hosts) > 1 else "any")
+        attributes = options.get("target_session_attrs") or ("read-write" if len(set(hosts)) > 1 else "any")
         if attributes not in SESSION_ATTRIBUTES:
             raise DsnError(
                 f"target_session_attrs: one of {', '.join(sorted(SESSION_ATTRIBUTES))} is expected"
@@ -152,10 +152,6 @@ def _port(text: str) -> int:
     if not (text.isascii() and text.isdigit() and 0 < int(text[:6]) < 65536):
         raise DsnError(f"a port of the connection string is no number from 1 to 65535 ({ESCAPES})")
     return int(text)
-
-
-def _servers(hosts: tuple[ServerAddress, ...]) -> int:
-    return len(set(hosts))
 
 
 def _seconds(text: str | None) -> float | None:

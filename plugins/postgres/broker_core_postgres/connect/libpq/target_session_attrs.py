@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-__all__ = ["SESSION_ATTRIBUTES", "satisfies_attributes", "still_satisfies_attributes"]
+__all__ = ["SESSION_ATTRIBUTES", "satisfies_attributes"]
 
 _ACCEPTS: Final[dict[str, Callable[[bool, bool], bool]]] = {
     # Arguments: the server is in recovery; it is read-only by its configuration.
@@ -29,22 +29,18 @@ _STATE_OF_SERVER: Final = (
 SESSION_ATTRIBUTES: Final = frozenset(_ACCEPTS)
 
 
-async def satisfies_attributes(connection: Any, attributes: str) -> bool:
-    """Whether a new session's server is acceptable. Call it before the session changes any setting."""
+async def satisfies_attributes(connection: Any, attributes: str, *, in_use: bool = False) -> bool:
+    """Whether the server of a session is acceptable.
+
+    Of a new session, before it changes any setting; or of one ``in_use``, whatever it has set itself.
+    """
     if attributes == "any":
         return True
     settings = connection.get_settings()
-    recovers = getattr(settings, "in_hot_standby", None)
-    refuses = getattr(settings, "default_transaction_read_only", None)
-    if recovers is None or refuses is None:  # a pooler reports neither
-        state = await connection.fetchrow(_STATE)
-        return bool(_ACCEPTS[attributes](state[0], state[1]))
-    return bool(_ACCEPTS[attributes](recovers == "on", refuses == "on"))
-
-
-async def still_satisfies_attributes(connection: Any, attributes: str) -> bool:
-    """Whether the server of a session in use is still acceptable, whatever the session has set itself."""
-    if attributes == "any":
-        return True
-    state = await connection.fetchrow(_STATE_OF_SERVER)
-    return bool(_ACCEPTS[attributes](state[0], state[1]))
+    names = ("in_hot_standby", "default_transaction_read_only")
+    reported = [None if in_use else getattr(settings, name, None) for name in names]
+    if None in reported:  # a pooler reports neither
+        state = await connection.fetchrow(_STATE_OF_SERVER if in_use else _STATE)
+    else:
+        state = [value == "on" for value in reported]
+    return _ACCEPTS[attributes](state[0], state[1])
