@@ -22,6 +22,8 @@ from broker_core.service import Admission, ListingFeeds
 from broker_core.settings import LimitsSettings, Settings
 
 if TYPE_CHECKING:
+    from broker_core.broker.kafka_gateway import KafkaGateway
+    from broker_core.broker.pulsar_gateway import Gateway
     from broker_core.servers.kafka import KafkaServer
 
 __all__ = [
@@ -185,15 +187,8 @@ def follow_property_keys(live: LiveSettings, pipeline: Pipeline, feeds: ListingF
     live.add("catalog.property_keys", prepare)
 
 
-class ReplaceableCluster(Protocol):
-    """A cluster behind the server, which may be replaced while the server runs."""
-
-    async def prepare(self, settings: Settings) -> Callable[[], None] | None:
-        """A function that replaces the cluster by that of other settings; ``None`` if it is the same."""
-
-
 def follow_upstream(
-    live: LiveSettings, table: str, cluster: ReplaceableCluster, pipeline: Pipeline, feeds: ListingFeeds
+    live: LiveSettings, table: str, cluster: Gateway | KafkaGateway, pipeline: Pipeline, feeds: ListingFeeds
 ) -> None:
     """Apply changes of the addresses and credentials in a cluster's table: former listings are not used again."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -17,7 +16,6 @@ def say_ahead(refusal: Refusal | None) -> None:
     from broker_core.cli.error_line import say
 
     if refusal is not None:
-        sys.stdout.flush()
         say(refusal.ahead)
 
 
@@ -25,5 +23,4 @@ def say_no_match(namespace: NamespaceName, pattern: str) -> None:
     """Print to standard error that a pattern selects no topic; it is not a failure, since scripts may expect it."""
     from broker_core.cli.error_line import say
 
-    sys.stdout.flush()
     say(f"no topic of {namespace} matches {pattern!r}; a pattern matches the whole of tenant/namespace/topic")

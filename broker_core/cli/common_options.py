@@ -28,6 +28,7 @@ __all__ = [
     "Given",
     "Invocation",
     "Options",
+    "catalog_option",
     "command",
     "current_invocation",
     "given_settings",
@@ -87,6 +88,11 @@ class Invocation:
 
 _NO_INVOCATION: Final = Invocation()  # frozen
 _CURRENT: Final[ContextVar[Invocation]] = ContextVar("invocation", default=_NO_INVOCATION)
+
+
+def catalog_option(catalog: Path | None) -> Options:
+    """The option ``--catalog``, for :meth:`Invocation.load`."""
+    return {"--catalog": (("catalog", "path"), catalog)}
 
 
 def current_invocation() -> Invocation:

@@ -231,13 +231,9 @@ class RunningBroker:
         """
         return get(self.url, path, timeout=timeout, credentials=self.credentials)
 
-    def post(self, path: str, *, timeout: float = TIMEOUT) -> str:
-        """The body of the answer to a POST without a body, as for :meth:`get`."""
-        return get(self.url, path, timeout=timeout, credentials=self.credentials, method="POST")
-
     def json(self, path: str, *, post: bool = False) -> dict[str, Any]:
         """The object of JSON in the answer to a GET or a POST, as for :meth:`get`."""
-        text = self.post(path) if post else self.get(path)
+        text = get(self.url, path, credentials=self.credentials, method="POST" if post else "GET")
         try:
             said = json.loads(text)
         except (ValueError, RecursionError):

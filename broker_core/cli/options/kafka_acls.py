@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -22,7 +22,6 @@ __all__ = [
     "PrincipalOption",
     "TopicOption",
     "TransactionOption",
-    "given_bindings",
     "given_filters",
     "given_operations",
     "given_pattern",
@@ -159,18 +158,39 @@ class GivenBindings:
     ] = "literal"
 
     def bindings(self) -> list[AclBinding]:
-        """All bindings; raises :exc:`UnusableQuestion` for an invalid one."""
-        resources = given_resources(self.topic, self.group, self.transactional_id, cluster=self.cluster)
-        return list(
-            given_bindings(
-                self.allow_principal,
-                self.deny_principal,
-                self.host,
-                given_operations(self.operation),
-                resources,
-                given_pattern(self.resource_pattern_type),
-            )
+        """A binding for every combination of the options; raises :exc:`UnusableQuestion` for an invalid one."""
+        from broker_core.kafka.acls import (
+            AclBinding,
+            PatternType,
+            Permission,
+            ResourceType,
+            binding_fault,
+            principal_fault,
         )
+
+        operations, pattern = given_operations(self.operation), given_pattern(self.resource_pattern_type)
+        resources = given_resources(self.topic, self.group, self.transactional_id, cluster=self.cluster)
+        principals = [
+            *((Permission.ALLOW, each) for each in self.allow_principal or ()),
+            *((Permission.DENY, each) for each in self.deny_principal or ()),
+        ]
+        if not principals:
+            raise UnusableQuestion("no principal is named: give --allow-principal or --deny-principal")
+        if not resources:
+            raise UnusableQuestion(
+                "no resource is named: say --topic, --group, --transactional-id or --cluster"
+            )
+        found = []
+        for (permission, principal), host, operation, (kind, name) in product(
+            principals, self.host or ("*",), operations, resources
+        ):
+            of = PatternType.LITERAL if kind is ResourceType.CLUSTER else pattern
+            binding = AclBinding(kind, name, of, principal, host, operation, permission)
+            fault = principal_fault(principal) or binding_fault(binding)
+            if fault is not None:
+                raise UnusableQuestion(fault)
+            found.append(binding)
+        return found
 
     def meaningful_bindings(self) -> list[AclBinding]:
         """The bindings to add; raises :exc:`UnusableQuestion` as :meth:`bindings` does, for an operation that the type
@@ -194,45 +214,3 @@ class GivenBindings:
             if mistake is not None:
                 raise UnusableQuestion(f"--operation {each.operation.name}: {mistake}")
         return bindings
-
-
-def given_bindings(
-    allowed: Sequence[str] | None,
-    denied: Sequence[str] | None,
-    hosts: Sequence[str] | None,
-    operations: Sequence[Operation],
-    resources: Sequence[tuple[ResourceType, str]],
-    pattern: PatternType,
-) -> Iterator[AclBinding]:
-    """A binding for every combination of the options; raises :exc:`UnusableQuestion` for an invalid one."""
-    from broker_core.kafka.acls import (
-        AclBinding,
-        PatternType,
-        Permission,
-        ResourceType,
-        binding_fault,
-        principal_fault,
-    )
-
-    principals = [
-        *((Permission.ALLOW, each) for each in allowed or ()),
-        *((Permission.DENY, each) for each in denied or ()),
-    ]
-    if not principals:
-        raise UnusableQuestion("no principal is named: give --allow-principal or --deny-principal")
-    if not resources:
-        raise UnusableQuestion("no resource is named: say --topic, --group, --transactional-id or --cluster")
-    for (permission, principal), host, operation, (kind, name) in product(
-        principals, hosts or ("*",), operations, resources
-    ):
-        nobody = principal_fault(principal)
-        if nobody is not None:
-            raise UnusableQuestion(nobody)
-        of_cluster = kind is ResourceType.CLUSTER
-        binding = AclBinding(
-            kind, name, PatternType.LITERAL if of_cluster else pattern, principal, host, operation, permission
-        )
-        fault = binding_fault(binding)
-        if fault is not None:
-            raise UnusableQuestion(fault)
-        yield binding

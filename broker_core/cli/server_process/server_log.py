@@ -28,17 +28,15 @@ __all__ = ["ServerLog", "configure_logs", "server_log", "silence_logs"]
 
 #: Libraries whose lines only their own developers need.
 _LIBRARIES: Final = (
-    *(
-        "aiohttp",
-        "asyncio",
-        "asyncpg",
-        "concurrent",
-        "obstore",
-        "opentelemetry",
-        "py4j",
-        "pyspark",
-        "urllib3",
-    ),
+    "aiohttp",
+    "asyncio",
+    "asyncpg",
+    "concurrent",
+    "obstore",
+    "opentelemetry",
+    "py4j",
+    "pyspark",
+    "urllib3",
 )
 _LEVELS: Final = {
     "debug": logging.DEBUG,

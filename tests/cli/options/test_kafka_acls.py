@@ -7,15 +7,12 @@ import pytest
 
 from broker_core.cli.options.kafka_acls import (
     GivenBindings,
-    given_bindings,
     given_operations,
     given_pattern,
     given_resources,
 )
 from broker_core.cli.options.question import UnusableQuestion
 from broker_core.kafka.acls.bindings import Operation, PatternType, ResourceType, binding_text
-
-TOPIC = [(ResourceType.TOPIC, "orders")]
 
 
 @pytest.mark.parametrize("word", ["DescribeConfigs", "DESCRIBE_CONFIGS", "describe-configs"])
@@ -35,15 +32,15 @@ def test_resources_of_each_kind() -> None:
 
 
 def test_every_combination_is_a_binding() -> None:
-    found = given_bindings(
-        ["User:a"],
-        ["User:b"],
-        ["192.0.2.1", "192.0.2.2"],
-        [Operation.READ, Operation.WRITE],
-        [*TOPIC, (ResourceType.CLUSTER, "kafka-cluster")],
-        PatternType.PREFIXED,
-    )
-    bindings = list(found)
+    bindings = GivenBindings(
+        allow_principal=["User:a"],
+        deny_principal=["User:b"],
+        host=["192.0.2.1", "192.0.2.2"],
+        operation=["Read", "Write"],
+        topic=["orders"],
+        cluster=True,
+        resource_pattern_type="prefixed",
+    ).bindings()
     assert len(set(bindings)) == 16
     assert {each.pattern for each in bindings if each.resource_type is ResourceType.CLUSTER} == {
         PatternType.LITERAL
@@ -52,20 +49,18 @@ def test_every_combination_is_a_binding() -> None:
 
 
 @pytest.mark.parametrize(
-    ("allowed", "resources", "error"),
+    ("allowed", "topics", "error"),
     [
-        (None, TOPIC, "no principal is named"),
+        (None, ["orders"], "no principal is named"),
         (["User:a"], [], "no resource is named"),
-        (["alice"], TOPIC, "write User:NAME"),
-        (["User:"], TOPIC, "write User:NAME"),
-        (["User:a"], [(ResourceType.TOPIC, "")], "Invalid empty resource name"),
+        (["alice"], ["orders"], "write User:NAME"),
+        (["User:"], ["orders"], "write User:NAME"),
+        (["User:a"], [""], "Invalid empty resource name"),
     ],
 )
-def test_what_is_no_binding(
-    allowed: list[str] | None, resources: list[tuple[ResourceType, str]], error: str
-) -> None:
+def test_what_is_no_binding(allowed: list[str] | None, topics: list[str], error: str) -> None:
     with pytest.raises(UnusableQuestion, match=error):
-        list(given_bindings(allowed, None, None, [Operation.ALL], resources, PatternType.LITERAL))
+        GivenBindings(allow_principal=allowed, topic=topics).bindings()
 
 
 def test_what_is_no_word() -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
-from broker_core.cli.common_options import Invocation
+from broker_core.cli.common_options import Invocation, catalog_option
 from broker_core.cli.help_examples import examples
 from broker_core.cli.options.given_question import GivenQuestion, HashOption
 from broker_core.cli.options.question import UnusableQuestion, parse_address, usable
@@ -116,7 +116,7 @@ def explain_listing(
     page, wanted = _page(start, limit), _wants(wants)
     if role == "":
         raise UnusableQuestion("--role: the role is empty")
-    settings = invocation.load({"--catalog": (("catalog", "path"), catalog)}).settings
+    settings = invocation.load(catalog_option(catalog)).settings
     with _as_before_the_first_start(settings, named=catalog is not None) as found:
         report = asyncio.run(_explained(found, question, asker, topics_hash, page, wanted))
     if form == "json":

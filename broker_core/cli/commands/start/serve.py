@@ -8,7 +8,7 @@ from typing import Annotated, Final, TypeAlias
 
 import typer
 
-from broker_core.cli.common_options import Invocation, Options
+from broker_core.cli.common_options import Invocation, Options, catalog_option
 from broker_core.cli.early_signals import note_hangups
 from broker_core.cli.help_examples import examples
 
@@ -85,7 +85,7 @@ def serve_options(pulsar: str | None, http: str | None, catalog: Path | None) ->
     return {
         "--pulsar": (("pulsar", "listen"), pulsar),
         "--http": (("http", "listen"), http),
-        "--catalog": (("catalog", "path"), catalog),
+        **catalog_option(catalog),
     }
 
 
