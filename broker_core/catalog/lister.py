@@ -40,7 +40,7 @@ from broker_core.catalog.store.file_watch import FileWatch
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.topic_details import describe, described_bytes
 from broker_core.catalog.warm_start import WarmStart
-from broker_core.concurrency import loop_turn
+from broker_core.concurrency import in_thread, loop_turn
 from broker_core.errors import ListingFailed
 from broker_core.guards import ShrinkGuard
 from broker_core.listing import Details, Listing, Selection
@@ -238,11 +238,10 @@ class CatalogLister(PolledLister):
     async def describe(self, request: DescribeRequest) -> Details:
         """The current details of the given topics that the file has."""
         with reading_catalog():
-            size = await asyncio.to_thread(self._described, request, described_bytes)
+            read = partial(in_thread, request.namespace, self._described, request)
+            size = await read(described_bytes)
             async with request.lease(size):
-                return await asyncio.to_thread(
-                    self._described, request, partial(describe, wants=request.wants)
-                )
+                return await read(partial(describe, wants=request.wants))
 
     def read_now(self, query: Callable[[sqlite3.Connection], T]) -> T | None:
         """The result of a query of a few rows in the file as it is now; ``None`` if it cannot be read at once."""
@@ -268,7 +267,7 @@ class CatalogLister(PolledLister):
             await request.reserve(snapshot.selecting_bytes)
             selecting = self._selecting_now.get(key)
         if selecting is None:
-            selecting = self._loop.create_task(asyncio.to_thread(snapshot.select, pairs))
+            selecting = self._loop.create_task(in_thread(request.namespace, snapshot.select, pairs))
             self._selecting_now[key] = selecting
             selecting.add_done_callback(lambda _: self._selecting_now.pop(key, None))
         # Shielded: a cancelled request must not end the load of the others.
@@ -459,7 +458,7 @@ class CatalogLister(PolledLister):
             if made is None:
                 room = 0 if permit is None else _ROOM
                 known = self._kept.known(key[0])
-                made = await asyncio.to_thread(by.read_or_move, key, known, room, read)
+                made = await in_thread(key[0], by.read_or_move, key, known, room, read)
                 known.clear()  # while permits are waited for, their memory may become free
         except BaseException:
             if permit is not None:
@@ -475,7 +474,7 @@ class CatalogLister(PolledLister):
                 async with self._loads if made > SMALL else nullcontext():
                     seen = self._watch.state
                     known = self._kept.known(key[0])
-                    made = await asyncio.to_thread(by.read_or_move, key, known, None, read)
+                    made = await in_thread(key[0], by.read_or_move, key, known, None, read)
                 assert isinstance(made, Snapshot)
             except BaseException:
                 permit.release()

@@ -1,7 +1,8 @@
-"""Sharing one event loop and one interpreter fairly: turns, time on the loop, work in steps, the interpreter's lock."""
+"""Sharing one event loop and one interpreter fairly: turns, time on the loop, work in steps or threads, its lock."""
 
 from __future__ import annotations
 
+from broker_core.concurrency.cpu_threads import in_thread
 from broker_core.concurrency.fair_places import FairPlaces
 from broker_core.concurrency.interpreter_lock import pass_lock_on
 from broker_core.concurrency.loop_or_thread import (
@@ -41,6 +42,7 @@ __all__ = [
     "ended_within",
     "finished",
     "has_time",
+    "in_thread",
     "in_turns",
     "loop_turn",
     "pass_lock_on",

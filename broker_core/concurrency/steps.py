@@ -10,6 +10,8 @@ import asyncio
 from collections.abc import Generator
 from typing import Final, TypeAlias, TypeVar
 
+from broker_core.concurrency.cpu_threads import in_thread
+
 __all__ = ["Steps", "finished", "in_turns"]
 
 T = TypeVar("T")
@@ -30,10 +32,10 @@ def finished(steps: Steps[T]) -> T:
             return made
 
 
-async def in_turns(steps: Steps[T]) -> T:
+async def in_turns(steps: Steps[T], key: object) -> T:
     """Do all steps on the running event loop, which serves its sockets between two of them.
 
-    From the first step on that is not quick, all are done in a thread.
+    From the first step on that is not quick, all are done in a thread, in the turns of ``key``.
     """
     while True:
         try:
@@ -42,5 +44,5 @@ async def in_turns(steps: Steps[T]) -> T:
             made: T = end.value
             return made
         if not is_quick:
-            return await asyncio.to_thread(finished, steps)
+            return await in_thread(key, finished, steps)
         await asyncio.sleep(_NEXT)

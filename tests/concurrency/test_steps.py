@@ -32,7 +32,7 @@ async def test_from_the_first_step_that_is_not_quick_on_they_are_done_in_a_threa
     kinds: str, here: int
 ) -> None:
     done: list[threading.Thread] = []
-    assert await in_turns(work(kinds, done)) == kinds.upper()
+    assert await in_turns(work(kinds, done), "a") == kinds.upper()
     assert len(done) == len(kinds) + 1
     assert done[:here] == [threading.current_thread()] * here
     assert all(thread is not threading.current_thread() for thread in done[here:])
@@ -55,7 +55,7 @@ async def test_what_a_socket_has_during_a_step_is_served_before_the_next_one() -
 
     asyncio.get_running_loop().add_reader(near, serve)
     try:
-        await in_turns(steps())
+        await in_turns(steps(), "a")
     finally:
         asyncio.get_running_loop().remove_reader(near)
         near.close()
@@ -70,6 +70,6 @@ async def test_what_a_step_raises_is_raised(kinds: str) -> None:
         raise LookupError("no such step")
 
     with pytest.raises(LookupError, match="no such step"):
-        await in_turns(failing())
+        await in_turns(failing(), "a")
     with pytest.raises(LookupError, match="no such step"):
         finished(failing())

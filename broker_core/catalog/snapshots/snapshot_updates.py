@@ -48,7 +48,7 @@ class SnapshotUpdates:
             return None
         self._is_moving = True
         try:
-            return await in_turns(own.moving(changes))
+            return await in_turns(own.moving(changes), key[0])
         finally:
             self._is_moving = False
 

@@ -23,6 +23,7 @@ from broker_core.catalog.snapshots.recent_changes import KeptSnapshots
 from broker_core.catalog.store.log_rows import LogSpan, read_span, read_version
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.change_log import CatalogVersion, Gap
+from broker_core.concurrency import in_thread
 from broker_core.listing import Listing, TableChange, TopicTable
 from broker_core.names import DOMAINS, PERSISTENT, ListedNames, NamespaceName, system_topics
 from broker_core.snapshots import Snapshot
@@ -111,7 +112,7 @@ class TopicTables:
     async def _made(self, snapshot: Snapshot) -> tuple[TopicTable, bool] | None:
         namespace = snapshot.listing.namespace
         known = self._newest.get(namespace)
-        made = await asyncio.to_thread(self._read_or_move, namespace, snapshot.version, known)
+        made = await in_thread(namespace, self._read_or_move, namespace, snapshot.version, known)
         version, newest = made.version, self._newest.get(namespace)
         same = version.same_state(snapshot.version)
         if not self.hold(namespace, [(chunk, chunk.nbytes) for chunk in made.table.chunks]):

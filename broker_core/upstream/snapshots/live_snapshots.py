@@ -233,7 +233,7 @@ class LiveSnapshots:
         permit: Permit | None = None
         try:
             permit = await self.kept.permit_for(key, old.moved_bytes(moves))
-            made = await in_turns(old.moving(moves))
+            made = await in_turns(old.moving(moves), old.listing.namespace)
             expected = len(old.listing) + len(moves.added) - len(moves.removed)
             answered = await asyncio.to_thread(_hash_of, made.listing)
             if len(made.listing) != expected or answered != updates[-1].topics_hash:

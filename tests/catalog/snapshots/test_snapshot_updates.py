@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -105,13 +106,14 @@ async def test_what_was_not_hashed_yet_is_hashed_in_a_thread(
     kept.catalog.set_properties(topic("t000"), {"note": "x" * 10})
     bring(kept.catalog, *({"name": f"u{number:03}-{'x' * 500}"} for number in range(300)))
     handed: list[object] = []
-    to_thread = asyncio.to_thread
+    loop = asyncio.get_running_loop()
+    in_executor = loop.run_in_executor
 
-    async def counted(*arguments: object) -> object:
+    def counted(*arguments: Any) -> Any:
         handed.append(arguments)
-        return await to_thread(*arguments)  # type: ignore[arg-type]
+        return in_executor(*arguments)
 
-    monkeypatch.setattr(asyncio, "to_thread", counted)
+    monkeypatch.setattr(loop, "run_in_executor", counted)
     for hands in (1, 0):  # then its blocks are known
         before = kept.keep(Mode.PERSISTENT)
         if not hands:
