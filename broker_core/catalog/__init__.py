@@ -36,14 +36,13 @@ from broker_core.catalog.catalog_errors import reading_catalog as reading_catalo
 from broker_core.catalog.properties import MAX_PROPERTIES_BYTES as MAX_PROPERTIES_BYTES
 from broker_core.catalog.properties import check_properties
 from broker_core.catalog.store.catalog_file import is_alone as is_alone
-from broker_core.catalog.store.catalog_state import CatalogState
 from broker_core.catalog.store.change_log_reader import CatalogLogReader
 from broker_core.catalog.store.change_log_writer import LogBounds
 from broker_core.catalog.store.format_migration import Migration, MigrationAhead, migration_ahead
 from broker_core.catalog.store.kafka_acl_reader import AclVersion as AclVersion
 from broker_core.catalog.store.kafka_acl_reader import KafkaAclReader as KafkaAclReader
-from broker_core.catalog.store.kafka_rows import AclRow as AclRow
-from broker_core.catalog.store.kafka_rows import ScramRow as ScramRow
+from broker_core.catalog.store.kafka_acls import AclRow as AclRow
+from broker_core.catalog.store.kafka_acls import ScramRow as ScramRow
 from broker_core.catalog.store.log_rows import SpanBound as SpanBound
 from broker_core.catalog.store.namespace_counts import (
     NamespaceCount as NamespaceCount,
@@ -51,9 +50,9 @@ from broker_core.catalog.store.namespace_counts import (
 from broker_core.catalog.store.namespace_counts import NamespaceCounts as NamespaceCounts
 from broker_core.catalog.store.namespace_counts import NamespaceFilter as NamespaceFilter
 from broker_core.catalog.store.namespace_counts import NamespaceState as NamespaceState
-from broker_core.catalog.store.namespace_summary import summarize as summarize
-from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
-from broker_core.catalog.store.topic_edits import Edit as Edit
+from broker_core.catalog.store.namespace_counts import summarize as summarize
+from broker_core.catalog.store.sqlite_catalog import CatalogState, SqliteCatalog
+from broker_core.catalog.store.topic_rows import Edit as Edit
 from broker_core.catalog.topic_decisions import Decide as Decide
 from broker_core.catalog.topic_decisions import TopicWrite as TopicWrite
 from broker_core.catalog.topic_decisions import adjustment as adjustment
@@ -65,7 +64,7 @@ from broker_core.catalog.topic_decisions import replacement as replacement
 from broker_core.catalog.topic_files.export_file import ExportFormat, export_topics, has_odd_names
 from broker_core.catalog.topic_files.import_file import Allow as Allow
 from broker_core.catalog.topic_files.import_file import ImportReport, import_topics
-from broker_core.catalog.topic_files.local_or_full_name import topic_in_namespace
+from broker_core.catalog.topic_files.odd_names import topic_in_namespace
 from broker_core.catalog.topic_files.topic_file_reader import TopicLines, TopicRows
 from broker_core.catalog.topic_record import Catalog, TopicRecord
 from broker_core.change_log import CatalogVersion, Change, Changes, Gap, ListedNames, Operation

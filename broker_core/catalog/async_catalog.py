@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING, BinaryIO, Final, TypeVar
 
 from broker_core.catalog.catalog_errors import CatalogBusy, CatalogError
 from broker_core.catalog.store.kafka_acl_reader import KafkaAclReader
-from broker_core.catalog.store.kafka_rows import AclRow, ScramRow
+from broker_core.catalog.store.kafka_acls import AclRow, ScramRow
 from broker_core.catalog.store.namespace_counts import NamespaceCounts
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
-from broker_core.catalog.store.topic_edits import Edit
-from broker_core.catalog.store.topic_rows import found_topics, topic_of_id
+from broker_core.catalog.store.topic_rows import Edit, found_topics, topic_of_id
 from broker_core.catalog.topic_decisions import TopicWrite
 from broker_core.catalog.topic_files.import_file import Allow, ImportReport, import_topics
 from broker_core.catalog.topic_record import TopicRecord

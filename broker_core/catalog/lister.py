@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import structlog
 
 from broker_core.catalog.catalog_errors import CatalogError, reading_catalog
-from broker_core.catalog.newest_snapshot import SMALL, SnapshotSource
+from broker_core.catalog.newest_snapshot import SMALL, SnapshotSource, SnapshotUpdates
 from broker_core.catalog.properties import properties_text
 from broker_core.catalog.snapshots.name_changes import LoggedNames
 from broker_core.catalog.snapshots.recent_changes import (
@@ -35,7 +35,6 @@ from broker_core.catalog.snapshots.recent_changes import (
     RecentChanges,
     SnapshotKey,
 )
-from broker_core.catalog.snapshots.snapshot_updates import SnapshotUpdates
 from broker_core.catalog.store.file_watch import FileWatch
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.topic_details import describe, described_bytes
@@ -241,7 +240,8 @@ class CatalogLister(PolledLister):
             read = partial(in_thread, request.namespace, self._described, request)
             size = await read(described_bytes)
             async with request.lease(size):
-                return await read(partial(describe, wants=request.wants))
+                details: Details = await read(partial(describe, wants=request.wants))
+                return details
 
     def read_now(self, query: Callable[[sqlite3.Connection], T]) -> T | None:
         """The result of a query of a few rows in the file as it is now; ``None`` if it cannot be read at once."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from broker_core.concurrency.cpu_threads import in_thread
-from broker_core.concurrency.fair_places import FairPlaces
-from broker_core.concurrency.interpreter_lock import pass_lock_on
+from broker_core.concurrency.cpu_threads import Steps, finished, in_thread, in_turns, pass_lock_on
+from broker_core.concurrency.fair_places import FairPlaces, TurnQueue
 from broker_core.concurrency.loop_or_thread import (
     EACH_ACL,
     EACH_BYTE,
@@ -19,9 +18,7 @@ from broker_core.concurrency.loop_or_thread import (
 )
 from broker_core.concurrency.loop_turns import has_time, loop_turn
 from broker_core.concurrency.pauses import backoff, ended_within
-from broker_core.concurrency.steps import Steps, finished, in_turns
 from broker_core.concurrency.tasks_by_key import TasksByKey
-from broker_core.concurrency.turn_queue import TurnQueue
 
 __all__ = [
     "EACH_ACL",

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from broker_core.immutable.copies import copied
-from broker_core.immutable.sealed import Sealed, seal, seal_fields, seal_value
+from broker_core.immutable.sealed import Sealed, copied, seal, seal_fields, seal_value
 
 __all__ = [
     "Sealed",

@@ -9,9 +9,9 @@ from broker_core.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from broker_core.listing.changes.listing_splice import ListingChange, splicing
     from broker_core.listing.chunks.block_hashes import BlockHashes
+    from broker_core.listing.chunks.build_chunks import chunk_size
     from broker_core.listing.chunks.chunk import Chunk
     from broker_core.listing.chunks.chunk_forms import SortedForms
-    from broker_core.listing.chunks.chunk_size import chunk_size
     from broker_core.listing.chunks.chunk_stream import ChunkStream
     from broker_core.listing.chunks.property_codes import NO_VALUE, PropertyCodes
     from broker_core.listing.details import DETAIL_TYPES, TOPIC, Details, check_values, checked_wants
@@ -42,22 +42,18 @@ if TYPE_CHECKING:
         count_texts,
         count_values,
         has_property_values,
-        values_size,
-    )
-    from broker_core.listing.properties.select_by_properties import (
         is_quick_to_select,
         remembered_selection,
         select_by_properties,
+        values_size,
     )
-    from broker_core.listing.rendered.arrow_stream import arrow_stream
-    from broker_core.listing.rendered.block_size import BLOCK, BlockSize
-    from broker_core.listing.rendered.detail_blocks import detail_size
     from broker_core.listing.rendered.details import (
         SHOWN_DETAILS,
         detail_arrow,
         detail_json_items,
         detail_ndjson,
         detail_schema,
+        detail_size,
     )
     from broker_core.listing.rendered.name_blocks import RenderedNames
     from broker_core.listing.rendered.names import (
@@ -66,20 +62,20 @@ if TYPE_CHECKING:
         names_json_items,
         names_ndjson,
         names_text,
+        partitioned_topics_json_items,
     )
-    from broker_core.listing.rendered.partitioned_topics import partitioned_topics_json_items
+    from broker_core.listing.rendered.pieces import BLOCK, BlockSize, arrow_stream
     from broker_core.listing.selections.rows_by_domain import rows_by_domain
     from broker_core.listing.selections.selection_difference import (
         difference_bytes,
         known_changes,
         selection_difference,
     )
-    from broker_core.listing.selections.selection_search import Matching, search_is_quick, search_selection
+    from broker_core.listing.selections.selection_search import matching_scan
     from broker_core.listing.selections.tagged_fields import tagged_fields
     from broker_core.listing.selections.topic_filter import TopicFilter, TopicPatterns, filtered
     from broker_core.listing.topic_table.topic_chunk import RenderedChunk, TopicChunk, TopicRow
-    from broker_core.listing.topic_table.topic_table import TopicTable
-    from broker_core.listing.topic_table.topic_table_changes import TableChange
+    from broker_core.listing.topic_table.topic_table import TableChange, TopicTable
 
 __all__ = [
     "BLOCK",
@@ -103,7 +99,6 @@ __all__ = [
     "ListingEncoder",
     "ListingPart",
     "MalformedFields",
-    "Matching",
     "Page",
     "PageBlock",
     "PageNames",
@@ -146,6 +141,7 @@ __all__ = [
     "is_quick_to_select",
     "known_changes",
     "listing_of",
+    "matching_scan",
     "names_arrow",
     "names_json_items",
     "names_ndjson",
@@ -158,8 +154,6 @@ __all__ = [
     "rows_by_domain",
     "rows_key_of",
     "search_fields",
-    "search_is_quick",
-    "search_selection",
     "select_by_properties",
     "selection_difference",
     "selection_of",
@@ -179,9 +173,9 @@ __all__ = [
 __getattr__ = lazy_exports(
     __name__,
     {
-        "BLOCK": ".rendered.block_size",
+        "BLOCK": ".rendered.pieces",
         "BlockHashes": ".chunks.block_hashes",
-        "BlockSize": ".rendered.block_size",
+        "BlockSize": ".rendered.pieces",
         "ListingChange": ".changes.listing_splice",
         "Chunk": ".chunks.chunk",
         "ChunkStream": ".chunks.chunk_stream",
@@ -194,7 +188,6 @@ __getattr__ = lazy_exports(
         "ListingData": ".listing_data",
         "ListingEncoder": ".listing_encoder",
         "MalformedFields": ".fields.topic_field",
-        "Matching": ".selections.selection_search",
         "NO_PARTITION": ".pages.page",
         "NO_VALUE": ".chunks.property_codes",
         "Page": ".pages.page",
@@ -214,16 +207,16 @@ __getattr__ = lazy_exports(
         "TAG": ".fields.topic_field",
         "TOPIC": ".details",
         "TextCrc": ".hashes.joined_crcs",
-        "TableChange": ".topic_table.topic_table_changes",
+        "TableChange": ".topic_table.topic_table",
         "TopicChunk": ".topic_table.topic_chunk",
         "TopicFilter": ".selections.topic_filter",
         "TopicPatterns": ".selections.topic_filter",
         "TopicRow": ".topic_table.topic_chunk",
         "TopicTable": ".topic_table.topic_table",
-        "arrow_stream": ".rendered.arrow_stream",
+        "arrow_stream": ".rendered.pieces",
         "check_values": ".details",
         "checked_wants": ".details",
-        "chunk_size": ".chunks.chunk_size",
+        "chunk_size": ".chunks.build_chunks",
         "count_texts": ".properties.property_values",
         "count_values": ".properties.property_values",
         "values_size": ".properties.property_values",
@@ -233,7 +226,7 @@ __getattr__ = lazy_exports(
         "detail_json_items": ".rendered.details",
         "detail_ndjson": ".rendered.details",
         "detail_schema": ".rendered.details",
-        "detail_size": ".rendered.detail_blocks",
+        "detail_size": ".rendered.details",
         "difference_bytes": ".selections.selection_difference",
         "extend_crc": ".hashes.topics_hash",
         "few_topic_names": ".pages.names_of_topic",
@@ -241,24 +234,23 @@ __getattr__ = lazy_exports(
         "first_out_of_order": ".pages.page_order",
         "has_property_values": ".properties.property_values",
         "in_page_order": ".pages.page_order",
-        "is_quick_to_select": ".properties.select_by_properties",
+        "is_quick_to_select": ".properties.property_values",
         "known_changes": ".selections.selection_difference",
         "listing_of": ".listing",
+        "matching_scan": ".selections.selection_search",
         "names_arrow": ".rendered.names",
         "names_json_items": ".rendered.names",
         "names_ndjson": ".rendered.names",
         "names_text": ".rendered.names",
         "part_of": ".listing",
-        "partitioned_topics_json_items": ".rendered.partitioned_topics",
+        "partitioned_topics_json_items": ".rendered.names",
         "partitions_of": ".pages.names_of_topic",
         "read_varint": ".fields.topic_field",
-        "remembered_selection": ".properties.select_by_properties",
+        "remembered_selection": ".properties.property_values",
         "rows_by_domain": ".selections.rows_by_domain",
         "rows_key_of": ".listing",
         "search_fields": ".fields.search_fields",
-        "search_is_quick": ".selections.selection_search",
-        "search_selection": ".selections.selection_search",
-        "select_by_properties": ".properties.select_by_properties",
+        "select_by_properties": ".properties.property_values",
         "selection_difference": ".selections.selection_difference",
         "selection_of": ".listing",
         "splicing": ".changes.listing_splice",

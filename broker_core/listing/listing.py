@@ -18,17 +18,22 @@ import pyarrow.compute as pc
 
 from broker_core.counted import counted
 from broker_core.immutable import Sealed, seal
-from broker_core.listing.changes.listing_splice import ListingChange, splice
-from broker_core.listing.changes.name_places import locate
+from broker_core.listing.changes.listing_splice import ListingChange, locate, splice
 from broker_core.listing.changes.part_difference import part_difference
-from broker_core.listing.changes.part_hash import bytes_to_hash, compute_hash, remembered_hash
 from broker_core.listing.changes.selection_splice import bytes_to_splice, own_chunks, spliced_at, spliced_part
 from broker_core.listing.chunks.build_chunks import build_chunks, checked_local_names
 from broker_core.listing.fields_reader import GATHERED, FieldsReader
 from broker_core.listing.listing_data import ListingData, RowsKey
-from broker_core.listing.listing_part import ListingPart, checked_mask, row_range
-from broker_core.listing.record_batches import record_batches
-from broker_core.listing.search.pattern_matches import find_matches, matches_are_quick
+from broker_core.listing.listing_part import (
+    ListingPart,
+    bytes_to_hash,
+    checked_mask,
+    compute_hash,
+    record_batches,
+    remembered_hash,
+    row_range,
+)
+from broker_core.listing.search.pattern_scan import find_matches, matches_are_quick
 from broker_core.names import (
     NON_PERSISTENT,
     PERSISTENT,

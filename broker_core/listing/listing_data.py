@@ -20,9 +20,8 @@ import pyarrow.compute as pc
 
 from broker_core.errors import InvalidListing
 from broker_core.listing.chunks.chunk import Chunk, have_alike_bounds
-from broker_core.listing.chunks.chunk_rows import ChunkRows
+from broker_core.listing.chunks.chunk_rows import ChunkRows, MemoKey, Remembered
 from broker_core.listing.chunks.claimed_chunks import claimed_chunks
-from broker_core.listing.chunks.memo_key import MemoKey, Remembered
 from broker_core.listing.fields.fields_codec import name_start
 from broker_core.listing.hashes.joined_crcs import JoinedCrcs, TextCrc, joined, without_first_comma
 from broker_core.listing.hashes.topics_hash import EMPTY_HASH, crc_text

@@ -15,9 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 from broker_core.errors import InvalidListing, InvalidName
-from broker_core.listing.chunks.build_chunks import cut_chunk, cuts_by_size
+from broker_core.listing.chunks.build_chunks import chunk_size, cut_chunk, cuts_by_size
 from broker_core.listing.chunks.chunk import Chunk
-from broker_core.listing.chunks.chunk_size import chunk_size
 from broker_core.listing.fields.fields_codec import binary_column, encode_fields
 from broker_core.listing.fields.topic_field import TAG
 from broker_core.listing.hashes.joined_crcs import with_first_comma

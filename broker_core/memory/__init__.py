@@ -8,8 +8,7 @@ from broker_core.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from broker_core.memory.arrow_without_pandas import keep_pandas_out, let_pandas_in, make_the_first_array
-    from broker_core.memory.bounded_cache import BoundedCache
-    from broker_core.memory.caches import CacheState
+    from broker_core.memory.bounded_cache import BoundedCache, CacheState
     from broker_core.memory.ended_frames import let_go_of_cancelled, own_field
     from broker_core.memory.estimates import Estimate, Estimates
     from broker_core.memory.free_off_loop import MANY, free_with
@@ -51,7 +50,7 @@ __getattr__ = lazy_exports(
     __name__,
     {
         "BoundedCache": ".bounded_cache",
-        "CacheState": ".caches",
+        "CacheState": ".bounded_cache",
         "Estimate": ".estimates",
         "Estimates": ".estimates",
         "Keep": ".permit_budget",

@@ -13,7 +13,7 @@ from typing import Final, Protocol
 
 import pyarrow as pa
 
-from broker_core.memory.owners import Owners
+from broker_core.memory.bounded_cache import Owners
 from broker_core.memory.permit_budget import Permit
 
 __all__ = ["Leases", "Releasable"]

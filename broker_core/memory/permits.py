@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from broker_core.memory.caches import Caches
+from broker_core.memory.bounded_cache import Caches
 from broker_core.memory.leases import Leases
 from broker_core.memory.permit_budget import Permit, PermitBudget
 from broker_core.memory.permit_errors import PermitError, permits_refused

@@ -11,19 +11,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker_core.lazy_exports import lazy_exports
-from broker_core.names.domain import DOMAINS, NON_PERSISTENT, PERSISTENT
-from broker_core.names.mode import Mode
+from broker_core.names.mode import DOMAINS, NON_PERSISTENT, PERSISTENT, Mode
 from broker_core.names.namespace_name import NamespaceName
 from broker_core.names.topic_name import MAX_NAME_BYTES, TopicName
 
 if TYPE_CHECKING:  # of the core alone
-    from broker_core.names.column_sort import sorted_rows as sorted_rows
     from broker_core.names.hash_order import hash_order_bytes as hash_order_bytes
     from broker_core.names.hash_order import hash_order_key as hash_order_key
     from broker_core.names.hash_order import hash_order_keys as hash_order_keys
     from broker_core.names.hash_order import is_ascending as is_ascending
     from broker_core.names.hash_order import name_of_hash_order as name_of_hash_order
     from broker_core.names.hash_order import names_of_key as names_of_key
+    from broker_core.names.hash_order import sorted_rows as sorted_rows
     from broker_core.names.listed_names import MAX_PARTITIONS as MAX_PARTITIONS
     from broker_core.names.listed_names import NOTHING as NOTHING
     from broker_core.names.listed_names import ListedNames as ListedNames
@@ -33,21 +32,21 @@ if TYPE_CHECKING:  # of the core alone
     from broker_core.names.name_columns import column_data as column_data
     from broker_core.names.name_columns import contains as contains
     from broker_core.names.name_columns import listed_topic as listed_topic
+    from broker_core.names.name_columns import matched_forms as matched_forms
+    from broker_core.names.name_columns import partitioned_local_names as partitioned_local_names
     from broker_core.names.name_columns import split_full_names as split_full_names
+    from broker_core.names.name_columns import split_partitions as split_partitions
     from broker_core.names.name_columns import system_topics as system_topics
     from broker_core.names.name_columns import with_ends as with_ends
     from broker_core.names.name_columns import without_ends as without_ends
     from broker_core.names.namespace_name import MAX_NAMESPACE as MAX_NAMESPACE
-    from broker_core.names.partition_columns import matched_forms as matched_forms
-    from broker_core.names.partition_columns import partitioned_local_names as partitioned_local_names
-    from broker_core.names.partition_columns import split_partitions as split_partitions
     from broker_core.names.partition_suffix import MAX_PARTITION_INDEX as MAX_PARTITION_INDEX
     from broker_core.names.partition_suffix import PARTITION_SUFFIX as PARTITION_SUFFIX
     from broker_core.names.partition_suffix import partition_index as partition_index
     from broker_core.names.partition_suffix import partition_name as partition_name
     from broker_core.names.partition_suffix import partitioned_local_name as partitioned_local_name
-    from broker_core.names.prefixes import Prefixes as Prefixes
     from broker_core.names.rule_patterns import NamespacePatterns as NamespacePatterns
+    from broker_core.names.rule_patterns import Prefixes as Prefixes
     from broker_core.names.rule_patterns import RulePattern as RulePattern
     from broker_core.names.system_names import SystemTopics as SystemTopics
     from broker_core.names.system_names import system_topics_rule as system_topics_rule
@@ -81,7 +80,7 @@ __getattr__ = lazy_exports(
         "NOTHING": ".listed_names",
         "NamespacePatterns": ".rule_patterns",
         "PARTITION_SUFFIX": ".partition_suffix",
-        "Prefixes": ".prefixes",
+        "Prefixes": ".rule_patterns",
         "RESERVED_IDS": ".topic_id",
         "RulePattern": ".rule_patterns",
         "SystemTopics": ".system_names",
@@ -95,7 +94,7 @@ __getattr__ = lazy_exports(
         "hash_order_keys": ".hash_order",
         "is_ascending": ".hash_order",
         "listed_topic": ".name_columns",
-        "matched_forms": ".partition_columns",
+        "matched_forms": ".name_columns",
         "merge_listed": ".listed_names",
         "name_of_hash_order": ".hash_order",
         "names_of_key": ".hash_order",
@@ -105,10 +104,10 @@ __getattr__ = lazy_exports(
         "partition_index": ".partition_suffix",
         "partition_name": ".partition_suffix",
         "partitioned_local_name": ".partition_suffix",
-        "partitioned_local_names": ".partition_columns",
-        "sorted_rows": ".column_sort",
+        "partitioned_local_names": ".name_columns",
+        "sorted_rows": ".hash_order",
         "split_full_names": ".name_columns",
-        "split_partitions": ".partition_columns",
+        "split_partitions": ".name_columns",
         "system_topics": ".name_columns",
         "system_topics_rule": ".system_names",
         "topic_id_text": ".topic_id",

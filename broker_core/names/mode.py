@@ -1,13 +1,18 @@
-"""The mode of a listing: persistent topics, non-persistent ones, or all."""
+"""The mode of a listing: topics of one of the two domains, persistent and non-persistent, or all."""
 
 from __future__ import annotations
 
 import enum
+from typing import Final
 
 from broker_core.errors import InvalidName
-from broker_core.names.domain import DOMAINS, NON_PERSISTENT, PERSISTENT
 
-__all__ = ["Mode"]
+__all__ = ["DOMAINS", "NON_PERSISTENT", "PERSISTENT", "Mode"]
+
+
+PERSISTENT: Final = "persistent"
+NON_PERSISTENT: Final = "non-persistent"
+DOMAINS: Final = (PERSISTENT, NON_PERSISTENT)
 
 
 class Mode(enum.IntEnum):

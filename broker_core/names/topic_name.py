@@ -7,7 +7,7 @@ from typing import Final, Self
 
 from broker_core.errors import InvalidName
 from broker_core.immutable import seal_value
-from broker_core.names.domain import DOMAINS
+from broker_core.names.mode import DOMAINS
 from broker_core.names.namespace_name import NamespaceName
 from broker_core.names.partition_suffix import partition_index, partitioned_local_name
 from broker_core.names.system_names import is_system_topic

@@ -10,9 +10,9 @@ from broker_core.patterns.matchless import selecting_pattern
 from broker_core.patterns.pattern_compiler import MAX_LENGTH, compile_pattern
 from broker_core.patterns.pattern_compiler import REMEMBERED as REMEMBERED
 from broker_core.patterns.pattern_compiler import compile_now as compile_now
-from broker_core.patterns.quick_match import may_match as may_match
 from broker_core.patterns.refused_patterns import refused_part as refused_part
 from broker_core.patterns.topics_pattern import TopicsPattern
+from broker_core.patterns.topics_pattern import may_match as may_match
 from broker_core.patterns.topics_pattern import real_pattern as real_pattern
 
 #: The public names; the others are for the core alone.

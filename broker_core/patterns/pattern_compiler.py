@@ -3,12 +3,18 @@
 Two engines run the same text: google-re2, which compiles and bounds it and gives its range, and Arrow's RE2 kernel,
 which runs it over a column. A pattern that RE2 refuses is never given to a backtracking engine; it is *unsupported* if
 another dialect may accept it, and an :exc:`InvalidPattern` if none does.
+
+Before any engine sees a pattern, the cost of compiling it is bounded from its text alone. google-re2 holds the
+interpreter's lock while it compiles. Its bound on memory ends the compiling of a program that is too large, but not the
+parsing before that: each Unicode class (``\\pL``) expands to hundreds of ranges, and ``(?i)`` folds each of them (0.3
+ms a class). So their number has a bound of its own.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,17 +23,160 @@ import re2
 from broker_core.bounds import MAX_PATTERN
 from broker_core.errors import InvalidPattern
 from broker_core.memory import BoundedCache, make_the_first_array
-from broker_core.patterns.compile_cost import MAX_UNICODE_CLASSES, estimated_instructions, unicode_classes
 from broker_core.patterns.literals import PatternShape, plain_shape, read_shape
 from broker_core.patterns.malformation import malformation
-from broker_core.patterns.match_ranges import match_ranges
-from broker_core.patterns.re2_options import MAX_PROGRAM, anchored_text, engine_options
-from broker_core.patterns.scheme import strip_scheme
-from broker_core.patterns.tokens import has_any_byte
-from broker_core.patterns.topics_pattern import TopicsPattern, new_pattern
+from broker_core.patterns.tokens import PatternToken, TokenKind, close_quote, has_any_byte, tokens
+from broker_core.patterns.topics_pattern import TopicsPattern, new_pattern, strip_scheme
 from broker_core.redaction import cut_short, quoted
 
-__all__ = ["MAX_LENGTH", "OPTIONS", "REMEMBERED", "compile_now", "compile_pattern"]
+__all__ = [
+    "MAX_LENGTH",
+    "MAX_PROGRAM",
+    "MAX_UNICODE_CLASSES",
+    "OPTIONS",
+    "REMEMBERED",
+    "anchored_text",
+    "compile_now",
+    "compile_pattern",
+    "engine_options",
+    "estimated_instructions",
+    "match_ranges",
+    "unicode_classes",
+]
+
+
+#: Unicode classes that a pattern may name: 6 ms of parsing at the worst.
+MAX_UNICODE_CLASSES: Final = 20
+
+#: The most instructions of one token. A class of letters has 700 to 1,300.
+_UNICODE_CLASS: Final = 1500
+_CLASS: Final = 60
+_ANY: Final = 12
+_OTHER: Final = 3
+#: Case folding makes classes of characters.
+_FOLDED: Final = 4
+
+_ESCAPED_CLASS: Final = re.compile(r"(?<!\\)(?:\\\\)*\\[pP]")
+_FEW_BYTES: Final = re.compile(r"\[[\w.-]+\]", re.ASCII)  # [a-f0-9]
+_COUNTS: Final = re.compile(r"\d+", re.ASCII)
+
+
+def unicode_classes(text: str) -> int:
+    r"""How many classes such as ``\pL`` and ``\P{Greek}`` the text of a pattern names."""
+    if "\\p" not in text and "\\P" not in text:
+        return 0
+    return sum(map(_unicode_classes, tokens(text)))
+
+
+def _unicode_classes(token: PatternToken) -> int:
+    if token.kind is TokenKind.CLASS:
+        return len(_ESCAPED_CLASS.findall(token.text))
+    return 1 if token.kind is TokenKind.ESCAPE and token.text in "pP" else 0
+
+
+def estimated_instructions(text: str) -> int:
+    """A loose upper bound on RE2's instructions for a pattern; meaningless for a pattern that RE2 refuses.
+
+    A repetition counts its operand as often as it may occur. Linear in the length of the text.
+    """
+    sizes = [0]  # of the open groups, outermost first
+    last = 0  # of the operand of a following repetition
+    folded = 1
+    for token in tokens(text):
+        kind = token.kind
+        if kind is TokenKind.OPEN:
+            folded = _FOLDED if token.text.startswith("(?") and token.text != "(?:" else folded
+            sizes.append(_OTHER)
+            continue
+        if kind is TokenKind.REPEAT:
+            times = max(map(int, _COUNTS.findall(token.text)), default=1) + 1
+            sizes[-1] += last * (times - 1) + 2 * times
+            last = last * times + 2 * times  # a repetition of a repetition repeats all of it
+            continue
+        if kind is TokenKind.CLOSE and len(sizes) > 1:
+            last = sizes.pop() + _OTHER
+        elif kind is TokenKind.FLAGS:
+            folded = _FOLDED  # a repetition after flags repeats what is before them
+            continue
+        else:
+            last = folded * _instructions(token)
+        sizes[-1] += last
+    return sum(sizes)
+
+
+def _instructions(token: PatternToken) -> int:
+    if token.kind is TokenKind.LITERAL:
+        return len(token.text.encode(errors="replace"))
+    if token.kind is TokenKind.ANY:
+        return _ANY
+    classes = _unicode_classes(token)
+    if classes:
+        return classes * _UNICODE_CLASS
+    if token.kind is TokenKind.CLASS:
+        if _FEW_BYTES.fullmatch(token.text):
+            return len(token.text) // 2
+        return max(_CLASS, 4 * len(token.text))
+    return _CLASS // 4
+
+
+#: Instructions of a compiled program. `(.*){1000}` has 10,000; from about 17,000 on RE2's automaton does not fit into
+#: its memory, and RE2 turns to a way of matching that is a hundred times slower.
+MAX_PROGRAM: Final = 12_000
+
+
+def engine_options(memory: int) -> Any:
+    """The options of an engine that takes at most so many bytes, and logs nothing."""
+    options = re2.Options()
+    options.log_errors = False
+    options.max_mem = memory
+    return options
+
+
+def anchored_text(text: str) -> str:
+    """The pattern that matches a text if all of it matches ``text``."""
+    return rf"\A(?:{close_quote(text)})\z"
+
+
+# For a program that is known to be small: with more memory the range is found for more patterns.
+_MEMORY_FOR_RANGE: Final = 2 * 1024 * 1024
+_RANGE_LENGTH: Final = 512
+_BEFORE_ALL: Final = b"\x01"  # sorts before every name, which has no NUL
+_LAST_CHARACTER: Final = "\U0010ffff".encode()
+_OPTIONS_FOR_RANGE: Final = engine_options(_MEMORY_FOR_RANGE)
+
+
+def match_ranges(anchored: str, shape: PatternShape, size: int) -> tuple[tuple[bytes, bytes], ...]:
+    """The bounds of the alternatives if there are some, else of the whole pattern."""
+    if shape.alternatives and size * len(shape.alternatives) <= MAX_PROGRAM:
+        try:
+            return _merged([_range(anchored_text(part)) for part in shape.alternatives])
+        except re2.error:
+            pass  # a part that is not valid alone: the bounds of the whole pattern hold too
+    return _merged([_range(anchored)])
+
+
+def _range(anchored: str) -> tuple[bytes, bytes] | None:
+    """The half-open bounds of an anchored pattern's matches, or ``None`` if RE2 gives none."""
+    engine = re2.compile(anchored, _OPTIONS_FOR_RANGE)
+    try:
+        low, high = engine.possiblematchrange(_RANGE_LENGTH)
+    except re2.error:
+        return None
+    if low <= _BEFORE_ALL and high >= _LAST_CHARACTER:
+        return None
+    return bytes(low), bytes(high) + b"\0"
+
+
+def _merged(ranges: list[tuple[bytes, bytes] | None]) -> tuple[tuple[bytes, bytes], ...]:
+    """Sorted, disjoint bounds; empty if one of the ranges is unbounded, and so is their union."""
+    merged: list[tuple[bytes, bytes]] = []
+    for bounds in sorted(bounds for bounds in ranges if bounds is not None):
+        if merged and bounds[0] <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], bounds[1]))
+        else:
+            merged.append(bounds)
+    return () if None in ranges else tuple(merged)
+
 
 #: The longest pattern that is compiled by default; the server uses its settings. In UTF-16
 #: code units with its scheme, as Java's ``String.length`` counts.

@@ -14,10 +14,10 @@ import pytest
 
 from broker_core.catalog import newest_snapshot
 from broker_core.catalog.lister import CatalogLister
-from broker_core.catalog.snapshots.load_snapshot import load_snapshot
+from broker_core.catalog.newest_snapshot import load_snapshot
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.topic_files.import_file import import_topics
-from broker_core.concurrency.steps import Steps
+from broker_core.concurrency.cpu_threads import Steps
 from broker_core.listing.listing import Listing, Selection
 from broker_core.memory.permit_budget import PermitBudget
 from broker_core.memory.permits import Permits

@@ -8,7 +8,7 @@ import time
 
 import re2
 
-from broker_core.concurrency.interpreter_lock import pass_lock_on
+from broker_core.concurrency.cpu_threads import pass_lock_on
 
 
 def test_who_waits_gets_a_turn_between_pieces_of_work() -> None:

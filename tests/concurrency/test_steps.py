@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from broker_core.concurrency.steps import Steps, finished, in_turns
+from broker_core.concurrency.cpu_threads import Steps, finished, in_turns
 
 
 def work(kinds: str, done: list[threading.Thread]) -> Steps[str]:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker_core.concurrency.turn_queue import TurnQueue
+from broker_core.concurrency.fair_places import TurnQueue
 
 
 @dataclass(eq=False)

@@ -6,7 +6,7 @@ from dataclasses import FrozenInstanceError, dataclass, field, replace
 
 import pytest
 
-from broker_core.immutable.copies import copied
+from broker_core.immutable.sealed import copied
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from broker_core.listing.listing import data_of, part_of
-from broker_core.listing.record_batches import record_batches
+from broker_core.listing.listing_part import record_batches
 from tests.support.topics import listing_of, persistent
 
 #: Bytes of a chunk of the second round.

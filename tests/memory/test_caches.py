@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-from broker_core.memory.bounded_cache import BoundedCache
-from broker_core.memory.caches import Caches, CacheState
+from broker_core.memory.bounded_cache import BoundedCache, Caches, CacheState
 
 
 def test_a_cache_is_shown_as_it_is_when_it_is_asked_for() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import threading
 
-from broker_core.memory.owners import Owners
+from broker_core.memory.bounded_cache import Owners
 
 
 class Thing:

@@ -8,7 +8,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker_core.names.column_sort import sorted_rows
+from broker_core.names.hash_order import sorted_rows
 
 # Few characters and lengths around a word's, so that names share words and end at their edges.
 _NAMES = st.one_of(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker_core.names.prefixes import Prefixes
+from broker_core.names.rule_patterns import Prefixes
 
 TEXTS = st.text("abé", max_size=5)
 

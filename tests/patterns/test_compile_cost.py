@@ -7,7 +7,7 @@ import random
 import pytest
 import re2
 
-from broker_core.patterns.compile_cost import estimated_instructions, unicode_classes
+from broker_core.patterns.pattern_compiler import estimated_instructions, unicode_classes
 
 PARTS = [
     *(

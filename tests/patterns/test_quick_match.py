@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from broker_core.patterns import TopicsPattern, compile_pattern
-from broker_core.patterns.quick_match import may_match
+from broker_core.patterns.topics_pattern import may_match
 
 PATTERNS = [
     "a/b/.*",
@@ -48,6 +48,6 @@ def test_a_pattern_that_is_dear_to_compile_may_match_what_has_its_required_text(
 ) -> None:
     asked = pattern("a/b/.*xy[0-9]")
     assert not may_match(asked, [b"a/b/xyz"])
-    monkeypatch.setattr("broker_core.patterns.quick_match._QUICK_PROGRAM", 0)
+    monkeypatch.setattr("broker_core.patterns.topics_pattern._QUICK_PROGRAM", 0)
     assert may_match(asked, [b"a/b/xyz"])
     assert not may_match(asked, [b"a/b/yx"])

@@ -6,7 +6,7 @@ import pytest
 
 from broker_core.errors import InvalidPattern
 from broker_core.patterns import compile_pattern
-from broker_core.patterns.scheme import strip_scheme
+from broker_core.patterns.topics_pattern import strip_scheme
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from broker_core.catalog.snapshots.load_snapshot import load_snapshot
+from broker_core.catalog.newest_snapshot import load_snapshot
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
-from broker_core.catalog.store.topic_edits import Edit
+from broker_core.catalog.store.topic_rows import Edit
 from broker_core.catalog.topic_decisions import creation, deletion
 from broker_core.change_log import CatalogVersion, Change, Changes, Operation
 from broker_core.listing.chunks.build_chunks import build_chunks

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker_core.catalog.catalog_errors import PairRefused
-from broker_core.catalog.snapshots.load_snapshot import load_snapshot
+from broker_core.catalog.newest_snapshot import load_snapshot
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.topic_files.import_file import import_topics
 from broker_core.listing.listing import Selection
@@ -65,7 +65,7 @@ def test_what_is_remembered_or_quick_takes_no_time(
     found = snapshot.selected_now({"region": "eu"})
     assert found is not None
     assert names_of(found) == {"persistent://a/b/a"}
-    monkeypatch.setattr("broker_core.listing.properties.select_by_properties._QUICK", 0)
+    monkeypatch.setattr("broker_core.listing.properties.property_values._QUICK", 0)
     assert snapshot.selected_now({"region": "us"}) is None
     assert len(snapshot.select({"region": "us"})) == 0
     none = snapshot.selected_now({"region": "us"})

@@ -9,9 +9,9 @@ from unittest.mock import patch
 import pytest
 
 from broker_core.listing import listing_data
-from broker_core.listing.chunks import chunk_size
+from broker_core.listing.chunks import build_chunks
+from broker_core.listing.chunks.build_chunks import ChunkSize
 from broker_core.listing.chunks.chunk import Chunk
-from broker_core.listing.chunks.chunk_size import ChunkSize
 
 __all__ = ["first_keys_read", "tiny_chunks"]
 
@@ -19,7 +19,7 @@ __all__ = ["first_keys_read", "tiny_chunks"]
 @contextmanager
 def tiny_chunks(made: int = 200) -> Iterator[None]:
     """Chunks of so many bytes of encoded names."""
-    with patch.object(chunk_size, "_USED", ChunkSize(made, 2 * made, made // 4, max(made // 10, 16))):
+    with patch.object(build_chunks, "_USED", ChunkSize(made, 2 * made, made // 4, max(made // 10, 16))):
         yield
 
 

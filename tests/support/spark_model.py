@@ -15,7 +15,7 @@ from broker_core.catalog import SqliteCatalog
 from broker_core.listing.hashes.topics_hash import utf16_key
 from broker_core.names import DOMAINS, Mode, NamespaceName, TopicName
 from broker_core.patterns import compile_pattern
-from broker_core.patterns.scheme import strip_scheme
+from broker_core.patterns.topics_pattern import strip_scheme
 from broker_core.testing import Server
 from broker_core_spark.batch.incremental.carry_segments import carry_segments
 from broker_core_spark.format.canonical_question import CanonicalQuestion

@@ -2,6 +2,8 @@
 
 The newest table of a namespace is kept, and moved by the change log to the version of the requested listing; if the log
 does not reach back, the topics are read anew.
+
+For that SQLite joins the texts, and kernels take them apart.
 """
 
 from __future__ import annotations
@@ -12,23 +14,73 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from broker_core.access import Asker
 from broker_core.catalog.catalog_errors import reading_catalog
-from broker_core.catalog.snapshots.load_topic_table import load_topic_table
 from broker_core.catalog.snapshots.recent_changes import KeptSnapshots
+from broker_core.catalog.store.load_columns import split_texts, topic_blocks
 from broker_core.catalog.store.log_rows import LogSpan, read_span, read_version
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
+from broker_core.catalog.topic_details import listed_partitions
 from broker_core.change_log import CatalogVersion, Gap
 from broker_core.concurrency import in_thread
+from broker_core.kafka import legal_names
 from broker_core.listing import Listing, TableChange, TopicTable
 from broker_core.names import DOMAINS, PERSISTENT, ListedNames, NamespaceName, system_topics
 from broker_core.snapshots import Snapshot
 
-__all__ = ["TopicTables"]
+__all__ = ["TopicTables", "load_topic_table"]
+
+
+_DOMAIN: Final = DOMAINS.index(PERSISTENT)
+# All aggregates of one query see the rows in the same order, so their columns belong together, whatever the order is.
+_TOPICS: Final = (
+    "SELECT CAST(group_concat(base, char(0)) AS BLOB), CAST(group_concat(listed, char(0)) AS BLOB),"
+    " group_concat(hex(topic_id), '') FROM topics WHERE namespace = ? AND domain = ? AND base > ? AND base <= ?"
+)
+
+
+def load_topic_table(connection: sqlite3.Connection, namespace: NamespaceName) -> TopicTable:
+    """All persistent topics except those that listings leave out; ``connection`` is within a transaction."""
+    row = connection.execute("SELECT id FROM namespaces WHERE name = ?", (str(namespace),)).fetchone()
+    names = [pa.array([], pa.large_string())]
+    partitions = [np.zeros(0, np.int32)]
+    ids = [b""]
+    for part, _ in () if row is None else topic_blocks(connection, row[0], _DOMAIN):
+        bases, listed, some_ids = connection.execute(_TOPICS, part).fetchone()
+        if bases is not None:
+            names.append(split_texts(bases))
+            partitions.append(_partition_counts(split_texts(listed)))
+            ids.append(bytes.fromhex(some_ids))
+    whole = pa.concat_arrays(names)
+    ids_of = _ids_column(b"".join(ids))
+    counts = np.concatenate(partitions)
+    dropped = system_topics(whole, namespace, PERSISTENT)
+    if dropped is not None:
+        kept = pc.invert(dropped)
+        whole, ids_of = whole.filter(kept), ids_of.filter(kept)
+        counts = counts[kept.to_numpy(zero_copy_only=False)]
+    return TopicTable.of_columns(whole.cast(pa.large_binary()), counts, ids_of, legal_names)
+
+
+def _partition_counts(listed: pa.LargeStringArray) -> np.ndarray[Any, Any]:
+    forms = listed.dictionary_encode()
+    of_form = listed_partitions(forms.dictionary).to_numpy(zero_copy_only=False)
+    found: np.ndarray[Any, Any] = of_form[forms.indices.to_numpy()]
+    return found
+
+
+def _ids_column(data: bytes) -> pa.LargeBinaryArray:
+    offsets = np.arange(len(data) // 16 + 1, dtype=np.int64) * 16
+    return pa.LargeBinaryArray.from_buffers(
+        pa.large_binary(), len(offsets) - 1, [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+    )
+
 
 #: Namespaces whose newest table is kept.
 _KEPT: Final = 64

@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 from broker_core.catalog.catalog_errors import reading_catalog
 from broker_core.catalog.store.file_watch import FileWatch, WatchedVersions
-from broker_core.catalog.store.kafka_acls import any_acls, read_acl_version, read_acls
-from broker_core.catalog.store.kafka_rows import AclRow
+from broker_core.catalog.store.kafka_acls import AclRow, any_acls, read_acl_version, read_acls
 from broker_core.catalog.store.log_rows import read_catalog_id
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.names import NamespaceName

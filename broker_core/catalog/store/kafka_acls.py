@@ -1,15 +1,47 @@
-"""The access control lists of Kafka's listener: a set of bindings for each namespace, with a version."""
+"""The access control lists of Kafka's listener: a set of bindings for each namespace, with a version.
+
+The rows of users with SCRAM credentials are here too.
+"""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, NamedTuple
 
-from broker_core.catalog.store.kafka_rows import AclRow
 from broker_core.names import NamespaceName
 
-__all__ = ["any_acls", "change_acls", "read_acl_version", "read_acls"]
+__all__ = ["AclRow", "ScramRow", "any_acls", "change_acls", "read_acl_version", "read_acls"]
+
+
+class AclRow(NamedTuple):
+    """One binding of an access control list; enumerations are Kafka's numbers.
+
+    ``principal`` is ``User:NAME`` or ``User:*``, ``host`` an address or ``*``.
+    """
+
+    resource_type: int
+    name: str
+    pattern: int
+    principal: str
+    host: str
+    operation: int
+    permission: int
+
+
+class ScramRow(NamedTuple):
+    """The SCRAM credential of a user of RFC 5802; its keys are secret, and not shown in its ``repr``."""
+
+    name: str
+    mechanism: str
+    iterations: int
+    salt: bytes
+    stored_key: bytes
+    server_key: bytes
+
+    def __repr__(self) -> str:
+        return f"ScramRow(name={self.name!r}, mechanism={self.mechanism!r}, iterations={self.iterations})"
+
 
 _COLUMNS: Final = "resource_type, name, pattern, principal, host, operation, permission"
 _ADD: Final = f"INSERT OR IGNORE INTO kafka_acls (namespace, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608

@@ -6,8 +6,14 @@ from collections.abc import Iterable
 from typing import Final
 
 from broker_core.catalog.store.catalog_connections import CatalogConnections
-from broker_core.catalog.store.kafka_acls import any_acls, change_acls, read_acl_version, read_acls
-from broker_core.catalog.store.kafka_rows import AclRow, ScramRow
+from broker_core.catalog.store.kafka_acls import (
+    AclRow,
+    ScramRow,
+    any_acls,
+    change_acls,
+    read_acl_version,
+    read_acls,
+)
 from broker_core.catalog.store.taken_names import taken_names
 from broker_core.names import NamespaceName
 

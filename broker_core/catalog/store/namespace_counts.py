@@ -2,6 +2,8 @@
 
 Names that a listing leaves out (:mod:`~broker_core.names.system_names`) are not counted, so that a count is the length
 of the listing. A namespace is counted again only if its change log does not lead from the last count.
+
+A summary of one namespace counts its topics too, without reading its names.
 """
 
 from __future__ import annotations
@@ -20,7 +22,16 @@ from broker_core.change_log import CatalogVersion, Changes, Gap
 from broker_core.compact_json import compact_json
 from broker_core.names import DOMAINS, ListedNames, NamespaceName, SystemTopics, system_topics_rule
 
-__all__ = ["ALL_NAMES", "NamespaceCount", "NamespaceCounts", "NamespaceFilter", "NamespaceState"]
+__all__ = [
+    "ALL_NAMES",
+    "NamespaceCount",
+    "NamespaceCounts",
+    "NamespaceFilter",
+    "NamespaceState",
+    "NamespaceSummary",
+    "summarize",
+]
+
 
 #: Counts that are kept, as many as the largest page has, and names with their states: some ten megabytes in all.
 _KEPT: Final = 10_000
@@ -255,3 +266,37 @@ def _looked_at(
     own, suffix = compact_json(sorted(rule.local_names)), rule.local_suffix
     rows = connection.execute(_LISTED, (number, code, own, suffix, suffix, compact_json(prefixes)))
     return sum(len(ListedNames.parse(listed)) * count for listed, count in rows)
+
+
+_COUNTS = (
+    "SELECT listed, count(*), count(coalesce(nullif(properties, '{}'), nullif(configs, '{}'), replication)) FROM topics"
+    " WHERE namespace = (SELECT id FROM namespaces WHERE name = ?) GROUP BY listed"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceSummary:
+    """The size of a namespace: ``topics``, and their listed ``names`` (partitions one by one, system topics too).
+
+    ``with_details`` counts topics with properties, or with configs or replicas of Kafka.
+    """
+
+    namespace: NamespaceName
+    version: CatalogVersion
+    topics: int
+    names: int
+    with_details: int
+
+
+def summarize(catalog: SqliteCatalog, namespace: NamespaceName) -> NamespaceSummary:
+    """Count a namespace; all is 0 if it never had a topic."""
+    version = catalog.version(namespace)
+    with catalog.reading() as connection:
+        rows = connection.execute(_COUNTS, (str(namespace),)).fetchall()
+    return NamespaceSummary(
+        namespace,
+        version,
+        topics=sum(count for _, count, _ in rows),
+        names=sum(len(ListedNames.parse(listed)) * count for listed, count, _ in rows),
+        with_details=sum(count for _, _, count in rows),
+    )

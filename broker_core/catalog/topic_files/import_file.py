@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from typing import BinaryIO, Final, Literal
 
 from broker_core.catalog.catalog_errors import PairRefused, sqlite_errors
-from broker_core.catalog.store.change_log_writer import NamespaceChange
-from broker_core.catalog.store.deleted_topics import DELETED_IDS
+from broker_core.catalog.store.change_log_writer import DELETED_IDS, NamespaceChange
 from broker_core.catalog.store.format_migration import bring_forward_for_a_dry_run, show_as_current
 from broker_core.catalog.store.log_rows import read_version
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog

@@ -18,19 +18,15 @@ import pyarrow as pa
 
 from broker_core.counted import counted
 from broker_core.errors import InvalidListing
-from broker_core.listing.changes.listing_splice import ChunkChange
-from broker_core.listing.changes.name_places import Place, remembered_places
-from broker_core.listing.changes.part_hash import compute_hash
+from broker_core.listing.changes.listing_splice import ChunkChange, Place, remembered_places
 from broker_core.listing.chunks.block_hashes import crc_of_fields
-from broker_core.listing.chunks.build_chunks import cut_chunk, joined_chunks
+from broker_core.listing.chunks.build_chunks import chunk_size, cut_chunk, joined_chunks
 from broker_core.listing.chunks.chunk import Chunk
-from broker_core.listing.chunks.chunk_rows import ChunkRows
-from broker_core.listing.chunks.chunk_size import chunk_size
+from broker_core.listing.chunks.chunk_rows import ChunkRows, Remembered
 from broker_core.listing.chunks.chunk_splice import spliced_chunk
-from broker_core.listing.chunks.memo_key import Remembered
 from broker_core.listing.hashes.joined_crcs import joined
 from broker_core.listing.listing_data import ListingData, Pieces
-from broker_core.listing.listing_part import ListingPart
+from broker_core.listing.listing_part import ListingPart, compute_hash
 from broker_core.names import NON_PERSISTENT, PERSISTENT, column_data, hash_order_keys
 
 __all__ = ["bytes_to_splice", "own_chunks", "spliced_at", "spliced_part"]

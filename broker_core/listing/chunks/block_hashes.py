@@ -1,7 +1,7 @@
 """CRC32C of blocks of rows, so that hashing a changed chunk, or a range, reads the names of one block only.
 
 The text of a block is its names, each after a comma. The CRC of a text follows from the CRCs of its parts
-(:mod:`~broker_core.listing.hashes.crc_combine`), so that only a block that a change touched is hashed again.
+(:mod:`~broker_core.listing.hashes.joined_crcs`), so that only a block that a change touched is hashed again.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Any, Final
 
@@ -13,7 +14,6 @@ import pyarrow.compute as pc
 from broker_core.errors import InvalidListing, InvalidName
 from broker_core.listing.chunks.chunk import Chunk
 from broker_core.listing.chunks.chunk_forms import are_plain
-from broker_core.listing.chunks.chunk_size import chunk_size
 from broker_core.listing.chunks.property_codes import PropertyCodes
 from broker_core.listing.fields.fields_codec import encode_fields
 from broker_core.listing.fields.topic_field import topic_field
@@ -38,14 +38,38 @@ from broker_core.names import (
 
 __all__ = [
     "FEW_NAMES",
+    "ChunkSize",
     "build_chunks",
     "checked_local_names",
+    "chunk_size",
     "chunks_of_domain",
     "chunks_of_few",
     "cut_chunk",
     "cuts_by_size",
     "joined_chunks",
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkSize:
+    """Bytes of encoded names: of a new chunk (``made``), above which it is cut (``most``) or below joined (``least``).
+
+    ``rows`` are the most topics. With what is derived from its names, a chunk takes up to four times the bytes.
+    """
+
+    made: int = 1024 * 1024
+    most: int = 2 * 1024 * 1024
+    least: int = 256 * 1024
+    rows: int = 64 * 1024
+
+
+_USED: Final = ChunkSize()
+
+
+def chunk_size() -> ChunkSize:
+    """The sizes in use."""
+    return _USED
+
 
 #: Names up to which :func:`chunks_of_few` is quicker than columns.
 FEW_NAMES: Final = 64

@@ -24,13 +24,18 @@ import pyarrow.compute as pc
 
 from broker_core.counted import counted
 from broker_core.listing.chunks.block_hashes import BlockHashes, crc_of_fields, text_of_fields
-from broker_core.listing.chunks.check_encoded_names import check_fields, checked_column
 from broker_core.listing.chunks.chunk_forms import ChunkForms, PlainForms, SortedForms, are_plain
-from broker_core.listing.chunks.chunk_rows import ChunkRows
+from broker_core.listing.chunks.chunk_rows import ChunkRows, MemoKey, Remembered
 from broker_core.listing.chunks.json_escapes import needs_escapes
-from broker_core.listing.chunks.memo_key import MemoKey, Remembered
 from broker_core.listing.chunks.property_codes import PropertyCodes
-from broker_core.listing.fields.fields_codec import binary_column, decode_fields, gathered, name_start
+from broker_core.listing.fields.fields_codec import (
+    binary_column,
+    check_fields,
+    checked_column,
+    decode_fields,
+    gathered,
+    name_start,
+)
 from broker_core.listing.hashes.joined_crcs import TextCrc, joined
 from broker_core.listing.hashes.topics_hash import extend_crc
 from broker_core.memory import BoundedCache

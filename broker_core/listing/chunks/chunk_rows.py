@@ -1,11 +1,16 @@
 """Some rows of one chunk, as a search or a selection found them, with their size and hash.
 
 They have no reference to their chunk, so that the chunk can remember them for all versions of a listing that share it.
+
+Listings and chunks remember results by keys. The key of a pattern's rows is its text, which clients choose. So every
+other key has a :class:`Remembered` in it, which no text is equal to.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final, Protocol
+from collections.abc import Hashable, Mapping
+from enum import Enum, auto
+from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +18,28 @@ import pyarrow as pa
 from broker_core.listing.fields.fields_codec import gathered, joined_fields
 from broker_core.listing.hashes.joined_crcs import TextCrc
 
-__all__ = ["FEW_ROWS", "ChunkRows"]
+__all__ = ["FEW_ROWS", "ChunkRows", "MemoKey", "Remembered", "properties_key"]
+
+
+class Remembered(Enum):
+    """Kinds of remembered results, besides the rows of patterns."""
+
+    PROPERTIES = auto()
+    HASH = auto()
+    CHECKED = auto()
+    PLACES = auto()
+    SPLICED = auto()
+    FILTERED = auto()
+
+
+#: The text of a pattern, or the kind of a result and what it belongs to.
+MemoKey: TypeAlias = "str | tuple[Remembered, Hashable]"
+
+
+def properties_key(pairs: Mapping[str, str]) -> tuple[Remembered, Hashable]:
+    """The key of the rows that have the given properties."""
+    return Remembered.PROPERTIES, frozenset(pairs.items())
+
 
 _Array = np.ndarray[Any, Any]
 

@@ -10,9 +10,9 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from broker_core.listing.chunks.build_chunks import chunk_size
 from broker_core.listing.chunks.chunk import Chunk
 from broker_core.listing.chunks.chunk_forms import SortedForms
-from broker_core.listing.chunks.chunk_size import chunk_size
 from broker_core.listing.chunks.property_codes import PropertyCodes
 from broker_core.names import column_data, partition_index
 

@@ -13,9 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from broker_core.listing.chunks.build_chunks import chunks_of_domain, joined_chunks
+from broker_core.listing.chunks.build_chunks import chunk_size, chunks_of_domain, joined_chunks
 from broker_core.listing.chunks.chunk import Chunk
-from broker_core.listing.chunks.chunk_size import chunk_size
 from broker_core.names import NamespaceName, column_data, without_ends
 
 __all__ = ["ChunkStream"]

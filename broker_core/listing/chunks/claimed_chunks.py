@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from broker_core.errors import InvalidListing
+from broker_core.listing.chunks.build_chunks import chunk_size
 from broker_core.listing.chunks.chunk import Chunk
-from broker_core.listing.chunks.chunk_size import chunk_size
 from broker_core.listing.fields.fields_codec import name_start
 from broker_core.memory import map_of
 from broker_core.names import NON_PERSISTENT, PERSISTENT, Mode, NamespaceName, column_data

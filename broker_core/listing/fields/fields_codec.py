@@ -2,6 +2,8 @@
 
 One field is the work of :mod:`~broker_core.listing.fields.topic_field`. Names have at most 32,767 bytes, so that a
 length takes one to three bytes; the size of a field tells how many.
+
+Fields that a plugin or a file brings are checked: every byte of the names that an answer sends.
 """
 
 from __future__ import annotations
@@ -12,12 +14,27 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from broker_core.errors import InvalidListing
 from broker_core.listing.fields.topic_field import TAG
-from broker_core.names import column_data, without_ends
+from broker_core.names import (
+    NON_PERSISTENT,
+    PERSISTENT,
+    Mode,
+    NamespaceName,
+    column_data,
+    hash_order_key,
+    is_ascending,
+    partitioned_local_names,
+    split_full_names,
+    system_topics,
+    without_ends,
+)
 
 __all__ = [
     "SHORT_FIELD",
     "binary_column",
+    "check_fields",
+    "checked_column",
     "decode_fields",
     "encode_fields",
     "fields_fault",
@@ -25,6 +42,7 @@ __all__ = [
     "joined_fields",
     "name_start",
 ]
+
 
 _Array = np.ndarray[Any, Any]
 
@@ -149,3 +167,39 @@ def _encoded(joined: pa.LargeBinaryArray, sizes: _Array, width: int) -> pa.Large
         more = 0x80 if place < width - 1 else 0
         buffer[offsets[:-1] + 1 + place] = (sizes >> (7 * place)) & 0x7F | more
     return result
+
+
+def checked_column(data: pa.Buffer, offsets: _Array, rows: _Array | None = None) -> pa.LargeBinaryArray:
+    """The column of the given rows (``None``: all), whose offsets are checked before Arrow follows them."""
+    starts, ends = (offsets[:-1], offsets[1:]) if rows is None else (offsets[rows], offsets[rows + 1])
+    if len(starts) and (int(starts.min()) < 0 or int(ends.max()) > data.size or bool((ends <= starts).any())):
+        raise InvalidListing("the offsets of encoded names do not ascend within their bytes")
+    if rows is None:
+        return binary_column(data, offsets)
+    sizes = ends - starts
+    places = np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))
+    if not len(sizes):
+        return pa.array([], pa.large_binary())
+    # Gathered without Arrow, which would follow every offset of the column.
+    at = np.repeat(starts - places[:-1], sizes) + np.arange(int(places[-1]))
+    return binary_column(pa.py_buffer(np.frombuffer(data, np.uint8)[at]), places)
+
+
+def check_fields(fields: pa.LargeBinaryArray, namespace: NamespaceName, mode: Mode) -> None:
+    """Raise :exc:`InvalidListing` unless ``fields`` are encoded names of a listing of this namespace and mode."""
+    if not len(fields):
+        return
+    fault = fields_fault(fields)
+    if fault is not None:
+        raise InvalidListing(f"encoded names of {namespace}: {fault}")
+    try:
+        names = decode_fields(fields)
+    except pa.ArrowInvalid as error:
+        raise InvalidListing(f"encoded names of {namespace} are no UTF-8: {error!s:.200}") from None
+    if not is_ascending(hash_order_key(names)):
+        raise InvalidListing(f"encoded names of {namespace} are not in the order of the hash, each once")
+    for domain, locals_ in zip(
+        (PERSISTENT, NON_PERSISTENT), split_full_names(names, namespace, mode), strict=True
+    ):
+        if len(locals_) and system_topics(partitioned_local_names(locals_), namespace, domain) is not None:
+            raise InvalidListing(f"among the encoded names of {namespace} are system topics")

@@ -1,20 +1,160 @@
-"""The CRC32C of consecutive texts as one text: made once, and updated after a change.
+"""The CRC32C of consecutive texts as one text, from the CRC32C of each: made once, and updated after a change.
 
-Each CRC is shifted past all texts after it (:mod:`~broker_core.listing.hashes.crc_combine`); the XOR of all is the CRC
-of the whole. If a text changes its size, the CRCs before it are shifted by the difference only.
+``crc(a + b) = shift(crc(a), len(b)) ^ crc(b)``, and a shift by a zero byte is linear over GF(2). Shifts by every length
+of one digit (of 16) are kept as four tables of 256 words each, so that a shift by any length is as many look-ups as the
+length has digits; all functions take whole columns.
+
+So each CRC is shifted past all texts after it; the XOR of all is the CRC of the whole. If a text changes its size, the
+CRCs before it are shifted by the difference only.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import accumulate
 from typing import Any, Final, NamedTuple, Self
 
+import google_crc32c
 import numpy as np
 
-from broker_core.listing.hashes.crc_combine import COMMA_CRC, shifted, shifted_alike, shifted_one
+__all__ = [
+    "COMMA_CRC",
+    "JoinedCrcs",
+    "TextCrc",
+    "joined",
+    "joined_groups",
+    "shifted",
+    "shifted_alike",
+    "shifted_one",
+    "with_first_comma",
+    "without_first_comma",
+]
 
-__all__ = ["JoinedCrcs", "TextCrc", "joined", "with_first_comma", "without_first_comma"]
+
+_POLYNOMIAL: Final = 0x82F63B78  # CRC32C (Castagnoli), bits reversed
+_MOST_BITS: Final = 48  # lengths are below 2**48 bytes
+_DIGIT: Final = 4  # bits
+#: The offset of the table of each byte of a CRC.
+_BYTES: Final = np.arange(0, 1024, 256)
+COMMA_CRC: Final = int(google_crc32c.value(b","))
+
+
+@lru_cache(maxsize=2 * _MOST_BITS // _DIGIT)
+def _operators(digit: int, *, back: bool = False) -> _Array:
+    """Tables of the shifts by each value of a digit, 0 first, or of shifts ``back``: uint32, flat (16 * 4 * 256)."""
+    if digit:
+        # The last of the digit before shifts by 15 of its units; one unit more makes one of this digit's.
+        before = _operators(digit - 1, back=back).reshape(-1, 1024)
+        unit = _applied(before[1], before[-1])
+    else:
+        register = np.arange(256, dtype=np.uint32)
+        for _ in range(8):
+            register = (register >> np.uint32(1)) ^ (_POLYNOMIAL * (register & np.uint32(1))).astype(
+                np.uint32
+            )
+        values = np.arange(256, dtype=np.uint32)
+        if back:
+            # The high byte identifies the low byte that was shifted out.
+            low = np.empty(256, np.uint32)
+            low[register >> np.uint32(24)] = values
+            every = np.concatenate([values << np.uint32(8 * byte) for byte in range(4)])
+            was = low[every >> np.uint32(24)]
+            unit = ((every ^ register[was]) << np.uint32(8)) | was
+        else:
+            unit = np.concatenate([register, *(values << np.uint32(8 * (byte - 1)) for byte in (1, 2, 3))])
+    operators = np.empty((1 << _DIGIT, 1024), np.uint32)
+    for byte in range(4):  # nothing is shifted by zero bytes
+        operators[0, 256 * byte : 256 * (byte + 1)] = np.arange(256, dtype=np.uint32) << np.uint32(8 * byte)
+    for value in range(1, 1 << _DIGIT):
+        operators[value] = _applied(unit, operators[value - 1])
+    return operators.reshape(-1)
+
+
+@lru_cache(maxsize=_MOST_BITS // _DIGIT)
+def _words(digit: int) -> memoryview:
+    """The operators of a digit, to be read a word at a time."""
+    return _operators(digit).data
+
+
+def _applied(operator: _Array, crcs: _Array, first: _Array | int = 0) -> _Array:
+    """Each CRC shifted by an operator; ``first`` is the operator's offset in the table, one or one for each CRC."""
+    places = np.add(crcs.astype("<u4", copy=False).view(np.uint8).reshape(-1, 4), _BYTES)
+    places += first
+    found = operator.take(places)
+    result: _Array = found[:, 0] ^ found[:, 1] ^ found[:, 2] ^ found[:, 3]
+    return result
+
+
+def shifted(crcs: _Array, sizes: _Array) -> _Array:
+    """Each CRC (uint32) moved in front of ``sizes`` bytes: XOR with the CRC of those bytes gives the CRC of both."""
+    result = np.array(crcs, np.uint32)
+    lengths = np.asarray(sizes, np.uint64)
+    longest = int(lengths.max()) if len(lengths) else 0
+    if longest >> _MOST_BITS:
+        raise ValueError(f"a length of {longest} bytes: at most 2**{_MOST_BITS}")
+    lengths = lengths.astype(np.int64)
+    for digit in range(-(-longest.bit_length() // _DIGIT)):
+        values = (lengths >> (_DIGIT * digit)) & ((1 << _DIGIT) - 1)
+        result = _applied(_operators(digit), result, (values << 10).reshape(-1, 1))
+    return result
+
+
+def shifted_alike(crcs: _Array, size: int) -> _Array:
+    """Each CRC (uint32) moved in front of ``size`` more bytes, or of fewer if it is negative."""
+    if abs(size) >> _MOST_BITS:
+        raise ValueError(f"a length of {size} bytes: at most 2**{_MOST_BITS}")
+    result, left, digit = np.array(crcs, np.uint32), abs(size), 0
+    while left:
+        value = left & ((1 << _DIGIT) - 1)
+        if value:
+            result = _applied(_operators(digit, back=size < 0)[value << 10 : (value + 1) << 10], result)
+        left >>= _DIGIT
+        digit += 1
+    return result
+
+
+def shifted_one(crc: int, size: int) -> int:
+    """One CRC moved in front of ``size`` bytes: as :func:`shifted`, without the costs of a column."""
+    if size >> _MOST_BITS:
+        raise ValueError(f"a length of {size} bytes: at most 2**{_MOST_BITS}")
+    digit = 0
+    while size:
+        value = size & ((1 << _DIGIT) - 1)
+        if value:
+            table, first = _words(digit), value << 10
+            crc = (
+                table[first + (crc & 0xFF)]
+                ^ table[first + 0x100 + (crc >> 8 & 0xFF)]
+                ^ table[first + 0x200 + (crc >> 16 & 0xFF)]
+                ^ table[first + 0x300 + (crc >> 24)]
+            )
+        size >>= _DIGIT
+        digit += 1
+    return crc
+
+
+def joined_groups(crcs: _Array, sizes: _Array, starts: _Array) -> tuple[_Array, _Array]:
+    """The CRC32C and the length of parts joined by commas, for many groups at once.
+
+    ``crcs`` (uint32) and ``sizes`` (bytes) are of all parts, group by group and in order; ``starts`` are the first
+    parts of the groups, none of which is empty. Gives (uint32, uint64), one a group.
+    """
+    sizes = np.asarray(sizes, np.uint64)
+    if not len(starts):
+        return np.empty(0, np.uint32), np.empty(0, np.uint64)
+    # Each part but the first of its group has a comma in front, which is linear as well.
+    has_comma = np.ones(len(sizes), bool)
+    has_comma[starts] = False
+    commas = np.where(has_comma, np.uint32(COMMA_CRC), np.uint32(0)).astype(np.uint32)
+    parts = shifted(commas, sizes) ^ np.asarray(crcs, np.uint32)
+    lengths = sizes + has_comma.astype(np.uint64)
+    ends = np.cumsum(lengths)
+    totals = np.add.reduceat(lengths, starts)
+    counts = np.diff(np.append(starts, len(sizes)))
+    behind = np.repeat(ends[np.append(starts[1:], len(sizes)) - 1], counts) - ends
+    return np.bitwise_xor.reduceat(shifted(parts, behind), starts), totals
+
 
 #: So many are moved one by one as quickly as a column.
 _FEW: Final = 6

@@ -1,18 +1,74 @@
-"""The names of one topic in a listing (its own name and its partitions), found by binary search."""
+"""The names of one topic in a listing (its own name and its partitions), found by binary search.
+
+Only the selected names are read: others, in a listing that was encoded elsewhere, may not be checked yet.
+"""
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
+from itertools import accumulate
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from broker_core.listing.listing import Selection, data_of, part_of
-from broker_core.listing.pages.name_search import NameSearch
+from broker_core.listing.listing_data import ListingData
+from broker_core.listing.listing_part import ListingPart
 from broker_core.listing.pages.page import NO_PARTITION
-from broker_core.names import PARTITION_SUFFIX, partition_index, partitioned_local_name, split_partitions
+from broker_core.names import (
+    PARTITION_SUFFIX,
+    hash_order_bytes,
+    partition_index,
+    partitioned_local_name,
+    split_partitions,
+)
 
-__all__ = ["few_topic_names", "partitions_of", "topic_names"]
+__all__ = ["NameSearch", "few_topic_names", "partitions_of", "topic_names"]
+
+
+class NameSearch:
+    """The names of a part of a listing, as a sequence to search. For any thread."""
+
+    __slots__ = ("_data", "_pieces", "_size", "_starts")
+
+    def __init__(self, data: ListingData, part: ListingPart) -> None:
+        self._data = data
+        self._size = len(part)
+        #: In a whole listing the chunks are searched, without an object for each.
+        self._pieces = None if part.is_whole(data) else part.pieces_in(data)
+        self._starts = [0, *accumulate(len(rows) for _, rows in self._pieces or ())]
+
+    def __len__(self) -> int:
+        return self._size
+
+    def name(self, index: int) -> bytes:
+        """The full name at a place, in UTF-8."""
+        data = self._data
+        if self._pieces is None:
+            number = data.chunk_at(index)
+            return data.chunks[number].name(index - data.start(number))
+        piece = bisect_right(self._starts, index) - 1
+        number, rows = self._pieces[piece]
+        row = index - self._starts[piece]
+        return data.chunks[number].name(rows.low + row if rows.rows is None else rows.rows.item(row))
+
+    def find(self, name: bytes) -> int:
+        """The place of the first name that is not before ``name``; the number of names if all are."""
+        return self.find_key(hash_order_bytes(name))
+
+    def find_key(self, key: bytes) -> int:
+        """The place of the first name that is not before a key of
+        :func:`~broker_core.names.hash_order.hash_order_bytes`.
+        """
+        if self._pieces is None:
+            number, row, _ = self._data.place(key)
+            return self._data.start(number) + row
+        return bisect_left(range(self._size), key, key=self._key)
+
+    def _key(self, index: int) -> bytes:
+        return hash_order_bytes(self.name(index))
+
 
 _FIRST: Final = f"{PARTITION_SUFFIX}0".encode()
 #: Sorts after all partitions of a topic: the character after the digits.

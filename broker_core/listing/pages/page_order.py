@@ -33,7 +33,7 @@ def page_order(key: pa.LargeBinaryArray, numbers: _Array | None) -> _Array | Non
     """The rows of names in the order of pages (int64); ``None`` if they are in that order already, each once.
 
     ``key`` is the :func:`~broker_core.names.hash_order.hash_order_key` of their topics, ``numbers`` the number of each
-    partition (``None``: no name is one), as :func:`~broker_core.names.partition_columns.split_partitions` gives it.
+    partition (``None``: no name is one), as :func:`~broker_core.names.name_columns.split_partitions` gives it.
     """
     before, same = _neighbours(key)
     if _ascends(before, same, numbers).all():

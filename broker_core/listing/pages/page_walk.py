@@ -23,7 +23,7 @@ from broker_core.listing.chunks.chunk_rows import ChunkRows
 from broker_core.listing.fields.fields_codec import decode_fields
 from broker_core.listing.listing import Selection, data_of, part_of
 from broker_core.listing.listing_data import Pieces
-from broker_core.listing.pages.name_search import NameSearch
+from broker_core.listing.pages.names_of_topic import NameSearch
 from broker_core.listing.pages.page import NO_PARTITION, Position
 from broker_core.listing.pages.page_order import page_order, topic_ends
 from broker_core.names import (

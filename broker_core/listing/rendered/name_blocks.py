@@ -13,7 +13,7 @@ from broker_core.listing.chunks.chunk import Chunk
 from broker_core.listing.chunks.json_escapes import escaped, needs_escapes
 from broker_core.listing.fields.fields_codec import decode_fields, name_start
 from broker_core.listing.listing import Selection, data_of, part_of
-from broker_core.listing.rendered.block_size import BlockSize
+from broker_core.listing.rendered.pieces import BlockSize
 from broker_core.names import column_data, contains
 
 __all__ = ["NameBlock", "RenderedNames", "has_line_feed", "name_blocks"]

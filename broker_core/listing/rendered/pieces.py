@@ -1,4 +1,10 @@
-"""Rendered bytes as pieces for a socket: none of them tiny, none much larger than half a mebibyte."""
+"""Rendered bytes as pieces for a socket: none of them tiny, none much larger than half a mebibyte.
+
+Their reader may change the size of blocks between two pieces. Record batches are such pieces of an Arrow IPC stream:
+the schema, each batch, the end.
+
+https://arrow.apache.org/docs/format/Columnar.html#ipc-streaming-format
+"""
 
 from __future__ import annotations
 
@@ -7,10 +13,23 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from broker_core.listing.rendered.block_size import BlockSize
 from broker_core.names import column_data
 
-__all__ = ["joined_pieces", "separated"]
+__all__ = ["BLOCK", "BlockSize", "arrow_stream", "joined_pieces", "separated"]
+
+
+#: Bytes of the names of a block, about, and the most that a piece has as a rule.
+BLOCK: Final = 512 * 1024
+
+
+class BlockSize:
+    """The size of the next block, ``bytes``: less for a reader that is slow, for which pieces wait in memory."""
+
+    __slots__ = ("bytes",)
+
+    def __init__(self, size: int = BLOCK) -> None:
+        self.bytes = size
+
 
 #: Pieces of less than this part of a block are joined, at most ``_MOST`` at once: each may have taken some 50
 #: microseconds.
@@ -60,3 +79,21 @@ def joined_pieces(pieces: Iterable[bytes | memoryview], block: BlockSize) -> Ite
 
 def _joined(pieces: list[bytes | memoryview]) -> bytes | memoryview:
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+#: The mark of a message, and no bytes of it.
+_END: Final = b"\xff\xff\xff\xff\x00\x00\x00\x00"
+
+
+def arrow_stream(
+    schema: pa.Schema, batches: Iterable[pa.RecordBatch], size: BlockSize
+) -> Iterator[bytes | memoryview]:
+    """The stream of batches of one schema without dictionaries; a reader that misses its end knows that it was cut."""
+    return joined_pieces(_messages(schema, batches), size)
+
+
+def _messages(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[bytes | memoryview]:
+    yield memoryview(schema.serialize())
+    for batch in batches:
+        yield memoryview(batch.serialize())
+    yield _END

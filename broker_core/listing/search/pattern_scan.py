@@ -20,30 +20,38 @@ import time
 from collections.abc import Callable
 from enum import Enum, auto
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import numpy as np
 
 from broker_core.listing.chunks.chunk_rows import ChunkRows
-from broker_core.listing.search.chunk_ranges import candidates, is_whole_range, ranges_in
+from broker_core.listing.listing_data import ListingData
+from broker_core.listing.listing_part import ListingPart
 from broker_core.listing.search.chunk_search import (
     GIVEN_UP,
     Candidates,
     ChunkSearch,
     RowsSearch,
+    candidates,
     first_block,
+    is_whole_range,
     keep_matching,
+    ranges_in,
     useful_clues,
     useful_literals,
+    whole_ranges,
 )
-from broker_core.patterns import TopicsPattern
+from broker_core.patterns import TopicsPattern, real_pattern
 
 if TYPE_CHECKING:
     from broker_core.listing.chunks.chunk import Chunk
     from broker_core.listing.listing_data import ListingData, Pieces
-    from broker_core.listing.listing_part import ListingPart
 
-__all__ = ["PatternScan", "quick_to_match"]
+
+__all__ = ["PatternScan", "find_matches", "matches_are_quick"]
+
+T = TypeVar("T")
+
 
 # Work on the event loop. As a rule RE2 matches 200 bytes a microsecond, and a substring is found thirty times
 # quicker; at the worst a byte takes 2.5 ns for each instruction of the program.
@@ -63,8 +71,9 @@ _COST_UNIT: Final = 1_000_000  # bytes times instructions
 _Array = np.ndarray[Any, Any]
 
 
-def quick_to_match(listing: ListingData, pattern: TopicsPattern, within: ListingPart | None) -> bool:
-    """Whether the rows that match ``pattern`` are found in about a millisecond at most."""
+def matches_are_quick(listing: ListingData, part: ListingPart, pattern: TopicsPattern) -> bool:
+    """Whether :func:`find_matches` takes about a millisecond at most."""
+    within = _within(listing, part)
     if within is not None:
         size = _size_of(listing, within)
         return size <= _QUICK_MATCH and size * pattern.program_size <= _QUICK_WORST and listing.is_believed
@@ -110,23 +119,26 @@ class _ScanState(Enum):
     ENDING = auto()
 
 
-class PatternScan:
-    """One search of a listing, in slices that any threads may run, several at a time.
+class PatternScan(Generic[T]):
+    """One search of a part of a listing, in slices that any threads may run, several at a time.
 
     :meth:`take` hands out the next slice, ``None`` while running slices have to end first, and for ever once all is
-    done: after ``None``, with no slice running, :meth:`result` is ready. Only one thread at a time may take.
+    done: after ``None``, with no slice running, :meth:`result` is ready: what ``finish`` makes of the matching rows.
+    Only one thread at a time may take.
     """
 
     __slots__ = (
         "_block",
         "_clues",
         "_done",
+        "_finish",
         "_handed_out",
         "_is_direct",
         "_known",
         "_listing",
         "_match_block",
         "_next",
+        "_part",
         "_pattern",
         "_pending",
         "_pieces",
@@ -138,10 +150,19 @@ class PatternScan:
         "cost",
     )
 
-    def __init__(self, listing: ListingData, pattern: TopicsPattern, within: ListingPart | None) -> None:
+    def __init__(
+        self,
+        listing: ListingData,
+        part: ListingPart,
+        pattern: TopicsPattern,
+        finish: Callable[[ListingPart], T],
+    ) -> None:
+        """Raises :exc:`TypeError` for anything but a compiled pattern."""
         self._listing = listing
-        self._pattern = pattern
-        self._within = within
+        self._part = part
+        self._pattern = real_pattern(pattern)
+        self._finish = finish
+        self._within = within = _within(listing, part)
         # Selected rows are matched one by one: no columns are made for a search of a part.
         self._is_direct = within is not None and (within.is_direct or not listing.is_believed)
         self._state = _ScanState.PREPARING
@@ -207,9 +228,20 @@ class PatternScan:
             return False
         return any(dense < GIVEN_UP for dense in list(self._clues.values()))
 
-    def result(self) -> Pieces:
-        """The matching rows, chunk by chunk."""
-        return self._pieces
+    @property
+    def same(self) -> tuple[int, str] | None:
+        """A key that equal searches share; ``None`` if the search cannot be shared."""
+        return (id(self._listing), self._pattern.text) if self._part.is_whole(self._listing) else None
+
+    def result(self) -> T:
+        """The result of the matching rows; equal searches share the first rows."""
+        data, part, text = self._listing, self._part, self._pattern.text
+        found = ListingPart.of_pieces(self._pieces, data, text)
+        if len(found) == len(part) and part.pieces is not None:
+            # All rows match: the result shares the rows and their key with the part.
+            found.pieces, found.hash, found.fields_size = part.pieces, part.hash, part.fields_size
+            found.is_given = part.is_given
+        return self._finish(_remembered(data, part, text, found))
 
     def _without_forms(self) -> list[Chunk]:
         """The chunks whose forms have to be made before the search, some milliseconds each."""
@@ -308,3 +340,35 @@ def _next_block(block: int, seconds: float, size: int) -> int:
 
 def _number(piece: tuple[int, ChunkRows]) -> int:
     return piece[0]
+
+
+def _within(data: ListingData, part: ListingPart) -> ListingPart | None:
+    """The part that a search is restricted to; ``None`` to search the whole listing, by columns made for that."""
+    return None if part.is_whole(data) and not part.is_direct else part
+
+
+def find_matches(data: ListingData, part: ListingPart, pattern: TopicsPattern) -> ListingPart:
+    """The rows of a part that match ``pattern``. Raises :exc:`TypeError` for anything but a compiled pattern."""
+    if _within(data, part) is None and data.is_believed:
+        pieces = whole_ranges(data, real_pattern(pattern))
+        if pieces is not None:
+            return _remembered(data, part, pattern.text, ListingPart.of_pieces(pieces, data, pattern.text))
+    scan = PatternScan(data, part, pattern, _as_it_is)
+    while (work := scan.take()) is not None:
+        work()
+    return scan.result()
+
+
+def _as_it_is(part: ListingPart) -> ListingPart:
+    return part
+
+
+def _remembered(data: ListingData, part: ListingPart, text: str, found: ListingPart) -> ListingPart:
+    """The found part, remembered by the listing; equal searches share the first one."""
+    is_whole = part.is_whole(data)
+    size = 128 * len(found.pieces or ())
+    if len(data.chunks) == 1 or not is_whole:  # else the chunks remember them
+        size += found.remembered_bytes(data)
+    key = None if is_whole else part.key()
+    first: ListingPart = data.memo.put_first((text, key), found, size + 4 * len(text))
+    return first

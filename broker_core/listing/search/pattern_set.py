@@ -25,8 +25,13 @@ import re2
 
 from broker_core.listing.chunks.chunk import Chunk
 from broker_core.listing.chunks.chunk_rows import ChunkRows
-from broker_core.listing.search.chunk_ranges import is_whole_range, ranges_in
-from broker_core.listing.search.chunk_search import ChunkSearch, keep_matching, useful_clues
+from broker_core.listing.search.chunk_search import (
+    ChunkSearch,
+    is_whole_range,
+    keep_matching,
+    ranges_in,
+    useful_clues,
+)
 from broker_core.patterns import TopicsPattern
 
 __all__ = ["Matches", "match_patterns", "matching_rows"]

@@ -18,8 +18,7 @@ import pyarrow.compute as pc
 import re2
 
 from broker_core.listing.chunks.chunk import Chunk
-from broker_core.listing.chunks.chunk_rows import ChunkRows
-from broker_core.listing.chunks.memo_key import Remembered
+from broker_core.listing.chunks.chunk_rows import ChunkRows, Remembered
 from broker_core.listing.hashes.joined_crcs import TextCrc
 from broker_core.listing.listing import Selection, data_of, part_of, selection_of
 from broker_core.listing.listing_part import ListingPart

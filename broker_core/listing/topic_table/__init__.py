@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from broker_core.listing.topic_table.topic_chunk import RenderedChunk, TopicChunk, TopicRow
-from broker_core.listing.topic_table.topic_table import Place, TopicTable
-from broker_core.listing.topic_table.topic_table_changes import TableChange
+from broker_core.listing.topic_table.topic_table import Place, TableChange, TopicTable
 
 __all__ = ["Place", "RenderedChunk", "TableChange", "TopicChunk", "TopicRow", "TopicTable"]

@@ -13,7 +13,7 @@ from typing import Final
 from broker_core.access import Asker
 from broker_core.concurrency import EACH_BYTE, ON_LOOP
 from broker_core.errors import Cause, ListingFailed
-from broker_core.listing import Selection, search_is_quick, search_selection
+from broker_core.listing import Selection
 from broker_core.memory import Permits
 from broker_core.names import NamespaceName
 from broker_core.patterns import TopicsPattern
@@ -50,8 +50,8 @@ def matching_now(
 ) -> Selection | None:
     """The matching topics, if they are known, or quick to find in a turn that has time; ``None`` otherwise."""
     known = selection.known_matching(pattern)
-    if known is None and has_time() and search_is_quick(selection, pattern):
-        known = search_selection(selection, pattern)
+    if known is None and has_time() and selection.matching_is_quick(pattern):
+        known = selection.matching(pattern)
     return known
 
 

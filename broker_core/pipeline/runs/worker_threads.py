@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 
 from broker_core.access import Asker
 from broker_core.concurrency import ON_LOOP, has_time, loop_turn
-from broker_core.listing import Matching, Selection
+from broker_core.listing import Selection, matching_scan
 from broker_core.metrics import Metrics
 from broker_core.patterns import TopicsPattern, compile_pattern
 from broker_core.pipeline.request.steps import matching_now
@@ -82,7 +82,7 @@ class Workers:
         known = matching_now(selection, pattern, has_time)
         if known is not None:
             return known
-        return await self._scan.run(asker.connection, Matching(selection, pattern))
+        return await self._scan.run(asker.connection, matching_scan(selection, pattern))
 
     async def call(self, asker: Asker, work: Callable[[], T], microseconds: float = math.inf) -> T:
         """The result of ``work()``, called in a thread, or on the loop in a turn that has time if it takes about so

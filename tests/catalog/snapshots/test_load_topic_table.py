@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from unittest.mock import patch
 
-from broker_core.catalog.snapshots.load_topic_table import load_topic_table
+from broker_core.catalog.snapshots.topic_tables import load_topic_table
 from broker_core.catalog.store import load_columns
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.listing.topic_table import TopicTable

@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from broker_core.catalog.snapshots.load_snapshot import load_snapshot
+from broker_core.catalog.newest_snapshot import SnapshotUpdates, load_snapshot
 from broker_core.catalog.snapshots.recent_changes import KeptSnapshots
-from broker_core.catalog.snapshots.snapshot_updates import SnapshotUpdates
 from broker_core.catalog.store.file_watch import FileWatch
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.listing.chunks.chunk import Chunk

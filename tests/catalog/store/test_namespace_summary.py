@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from broker_core.catalog import SqliteCatalog
-from broker_core.catalog.store.namespace_summary import summarize
+from broker_core.catalog.store.namespace_counts import summarize
 from broker_core.names import NamespaceName, TopicName
 from tests.catalog.filled import bring
 

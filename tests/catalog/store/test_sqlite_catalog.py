@@ -17,7 +17,7 @@ from broker_core.catalog.catalog_errors import (
     TopicMissing,
 )
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
-from broker_core.catalog.store.topic_edits import Edit
+from broker_core.catalog.store.topic_rows import Edit
 from broker_core.catalog.topic_decisions import (
     TopicWrite,
     adjustment,

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from broker_core.catalog.catalog_errors import NameCollides, TopicExists, TopicMissing
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
-from broker_core.catalog.store.topic_edits import Edit, edit_each
+from broker_core.catalog.store.topic_rows import Edit, edit_each
 from broker_core.catalog.topic_decisions import creation, deletion
 from broker_core.catalog.topic_record import TopicRecord
 from broker_core.names import NamespaceName, TopicName

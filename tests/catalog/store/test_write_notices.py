@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from broker_core.catalog import SqliteCatalog
-from broker_core.catalog.store.write_notices import WriteNotices
+from broker_core.catalog.store.change_log_reader import WriteNotices
 from broker_core.names import NamespaceName, TopicName
 from tests.support.eventually import eventually
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker_core.catalog.topic_files.local_or_full_name import topic_in_namespace
+from broker_core.catalog.topic_files.odd_names import topic_in_namespace
 from broker_core.errors import InvalidName
 from broker_core.names import NamespaceName
 

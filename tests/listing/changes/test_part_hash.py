@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from broker_core.listing.changes.part_hash import compute_hash, remembered_hash
 from broker_core.listing.hashes.topics_hash import topics_hash
 from broker_core.listing.listing import data_of, part_of, unhashed_bytes
+from broker_core.listing.listing_part import compute_hash, remembered_hash
 from broker_core.patterns import compile_pattern
 from tests.support.chunks import tiny_chunks
 from tests.support.topics import listing_of, persistent

@@ -12,12 +12,12 @@ from broker_core.errors import InvalidListing
 from broker_core.listing.chunks.build_chunks import (
     build_chunks,
     checked_local_names,
+    chunk_size,
     chunks_of_few,
     cut_chunk,
     cuts_by_size,
     joined_chunks,
 )
-from broker_core.listing.chunks.chunk_size import chunk_size
 from broker_core.listing.fields.fields_codec import encode_fields
 from broker_core.names import Mode
 from broker_core.names.name_columns import split_full_names

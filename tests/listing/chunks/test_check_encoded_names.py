@@ -10,7 +10,7 @@ import pytest
 
 from broker_core import EncodedNames, Listing, Mode, NamespaceName
 from broker_core.errors import InvalidListing
-from broker_core.listing.chunks.check_encoded_names import check_fields, checked_column
+from broker_core.listing.fields.fields_codec import check_fields, checked_column
 from broker_core.names.name_columns import column_data
 from tests.support.one_test import in_one_test
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker_core.listing.chunks.chunk_size import chunk_size
+from broker_core.listing.chunks.build_chunks import chunk_size
 from broker_core.listing.listing import data_of
 from tests.support.topics import listing_of, persistent
 

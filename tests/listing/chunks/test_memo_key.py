@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from broker_core.listing.changes.listing_splice import ListingChange, splice
-from broker_core.listing.chunks.memo_key import MemoKey, Remembered, properties_key
+from broker_core.listing.chunks.chunk_rows import MemoKey, Remembered, properties_key
 from broker_core.listing.listing import Listing, data_of, listing_of
-from broker_core.listing.properties.select_by_properties import select_by_properties
+from broker_core.listing.properties.property_values import select_by_properties
 from broker_core.names import Mode
 from broker_core.patterns import compile_pattern
 from tests.support.chunks import tiny_chunks

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker_core.listing.hashes.crc_combine import joined_groups, shifted, shifted_alike, shifted_one
+from broker_core.listing.hashes.joined_crcs import joined_groups, shifted, shifted_alike, shifted_one
 from broker_core.listing.hashes.topics_hash import crc_text, topics_hash, utf16_key
 from tests.support.topics import full_names
 

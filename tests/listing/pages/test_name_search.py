@@ -6,7 +6,7 @@ import pytest
 
 from broker_core import Listing, Mode, Selection
 from broker_core.listing.listing import data_of, part_of
-from broker_core.listing.pages.name_search import NameSearch
+from broker_core.listing.pages.names_of_topic import NameSearch
 from broker_core.patterns import compile_pattern
 
 #: Bytes of a chunk of the second round.

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from broker_core import Listing, Mode, Position, Selection
 from broker_core.listing.pages import page_walk
-from broker_core.listing.pages.name_search import NameSearch
+from broker_core.listing.pages.names_of_topic import NameSearch
 from broker_core.listing.pages.page_walk import PageNames, PageStart, PageWalk
 from broker_core.patterns import compile_pattern
 from tests.listing.pages.test_page_order import names_of

@@ -12,14 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker_core.listing.changes.listing_splice import ListingChange, splice
-from broker_core.listing.chunks import chunk_size
-from broker_core.listing.chunks.build_chunks import build_chunks
+from broker_core.listing.chunks import build_chunks as building
+from broker_core.listing.chunks.build_chunks import ChunkSize, build_chunks
 from broker_core.listing.chunks.chunk import Chunk
 from broker_core.listing.chunks.chunk_rows import ChunkRows
-from broker_core.listing.chunks.chunk_size import ChunkSize
 from broker_core.listing.listing_data import ListingData
 from broker_core.listing.listing_part import ListingPart
-from broker_core.listing.properties.select_by_properties import (
+from broker_core.listing.properties.property_values import (
     is_quick_to_select,
     remembered_selection,
     select_by_properties,
@@ -69,7 +68,7 @@ def names_in(data: ListingData, part: ListingPart) -> set[str]:
 @contextmanager
 def medium_chunks() -> Iterator[None]:
     """Chunks that are large enough to remember something."""
-    with patch.object(chunk_size, "_USED", ChunkSize(100_000, 200_000, 30_000, 64 * 1024)):
+    with patch.object(building, "_USED", ChunkSize(100_000, 200_000, 30_000, 64 * 1024)):
         yield
 
 
@@ -159,7 +158,7 @@ def test_rows_that_a_chunk_does_not_remember_are_counted_by_the_listing() -> Non
 
 
 def test_what_is_quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("broker_core.listing.properties.select_by_properties._QUICK", 10_000)
+    monkeypatch.setattr("broker_core.listing.properties.property_values._QUICK", 10_000)
     with medium_chunks():
         data = listing_of(many())
         assert is_quick_to_select(listing_of(many(10_000)), EU)

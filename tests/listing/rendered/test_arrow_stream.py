@@ -5,8 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from broker_core.listing.rendered.arrow_stream import arrow_stream
-from broker_core.listing.rendered.block_size import BlockSize
+from broker_core.listing.rendered.pieces import BlockSize, arrow_stream
 
 SCHEMA = pa.schema([pa.field("name", pa.string(), nullable=False)])
 

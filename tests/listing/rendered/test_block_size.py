@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from broker_core.listing.rendered.block_size import BLOCK, BlockSize
+from broker_core.listing.rendered.pieces import BLOCK, BlockSize
 
 
 def test_it_is_half_a_mebibyte_until_it_is_changed() -> None:

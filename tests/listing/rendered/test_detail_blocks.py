@@ -9,11 +9,10 @@ from hypothesis import strategies as st
 
 from broker_core import Position
 from broker_core.listing.details import Details
-from broker_core.listing.rendered import detail_blocks as module
-from broker_core.listing.rendered.block_size import BLOCK, BlockSize
-from broker_core.listing.rendered.detail_blocks import detail_blocks, detail_size
-from broker_core.listing.rendered.details import detail_json_items
+from broker_core.listing.rendered import details as module
+from broker_core.listing.rendered.details import detail_blocks, detail_json_items, detail_size
 from broker_core.listing.rendered.name_blocks import RenderedNames
+from broker_core.listing.rendered.pieces import BLOCK, BlockSize
 from tests.listing.pages.test_page_walk import FULL
 from tests.support.topics import listing_of, persistent
 

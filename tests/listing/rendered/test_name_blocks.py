@@ -13,8 +13,8 @@ from broker_core import Listing, Mode, Selection
 from broker_core.errors import InvalidListing
 from broker_core.listing.listing import data_of
 from broker_core.listing.rendered import name_blocks as module
-from broker_core.listing.rendered.block_size import BlockSize
 from broker_core.listing.rendered.name_blocks import RenderedNames, has_line_feed, name_blocks
+from broker_core.listing.rendered.pieces import BlockSize
 from tests.support.topics import full_names, listing_of, persistent
 
 #: Bytes of a chunk of the second round.

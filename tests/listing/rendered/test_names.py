@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker_core.listing.rendered.block_size import BLOCK, BlockSize
 from broker_core.listing.rendered.name_blocks import RenderedNames
 from broker_core.listing.rendered.names import (
     NAME_SCHEMA,
@@ -19,6 +18,7 @@ from broker_core.listing.rendered.names import (
     names_ndjson,
     names_text,
 )
+from broker_core.listing.rendered.pieces import BLOCK, BlockSize
 from tests.support.topics import NAMESPACE, full_names, listing_of, persistent
 
 #: Bytes of a chunk of the second round.

@@ -7,8 +7,8 @@ import json
 import pyarrow as pa
 import pytest
 
-from broker_core.listing.rendered.block_size import BLOCK, BlockSize
-from broker_core.listing.rendered.partitioned_topics import partitioned_topics, partitioned_topics_json_items
+from broker_core.listing.rendered.names import partitioned_topics, partitioned_topics_json_items
+from broker_core.listing.rendered.pieces import BLOCK, BlockSize
 from broker_core.names.partition_suffix import partition_index, partitioned_local_name
 
 _HERE = "persistent://t/n/"

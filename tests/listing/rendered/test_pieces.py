@@ -8,8 +8,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker_core.listing.rendered.block_size import BLOCK, BlockSize
-from broker_core.listing.rendered.pieces import joined_pieces, separated
+from broker_core.listing.rendered.pieces import BLOCK, BlockSize, joined_pieces, separated
 
 SMALL = BLOCK // 4
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker_core.listing.rendered.topic_id_texts import topic_id_texts
+from broker_core.listing.rendered.detail_values import topic_id_texts
 from broker_core.names.topic_id import topic_id_text
 
 IDS = st.lists(st.binary(min_size=16, max_size=16))

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from broker_core.listing.listing import data_of
-from broker_core.listing.search.chunk_ranges import candidates, is_whole_range, ranges_in
+from broker_core.listing.search.chunk_search import candidates, is_whole_range, ranges_in
 from broker_core.patterns import compile_pattern
 from tests.support.chunks import tiny_chunks
 from tests.support.topics import listing_of, matched_form, persistent

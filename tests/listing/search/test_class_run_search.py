@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from broker_core.listing.search.class_run_search import ClassRun
+from broker_core.listing.search.substring_search import ClassRun
 from tests.support.one_test import in_one_test
 
 RUNS = [["ab"], ["ab", "c"], ["a", "bc", "abc"], ["abc"] * 4, ["a", "b", "c", "abc", "c", "b", "a", "c"]]
@@ -43,7 +43,7 @@ def test_each_name_with_the_run_is_found(run: list[str]) -> None:
 @in_one_test("block", [1, 2, 3, 7, 8, 9, 64])
 @in_one_test("run", RUNS)
 def test_a_run_is_found_across_blocks(run: list[str], block: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("broker_core.listing.search.class_run_search._BLOCK", block)
+    monkeypatch.setattr("broker_core.listing.search.substring_search._BLOCK", block)
     test_each_name_with_the_run_is_found(run)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from broker_core.listing.hashes.topics_hash import topics_hash
 from broker_core.listing.listing import data_of, part_of
-from broker_core.listing.search.pattern_matches import MatchSearch, find_matches
+from broker_core.listing.search.pattern_scan import PatternScan, find_matches
 from broker_core.patterns import compile_pattern
 from tests.support.topics import (
     assert_selection,
@@ -91,13 +91,13 @@ def test_threads_may_ask_one_listing_at_once(*, partitions: bool) -> None:
 def test_the_first_of_equal_searches_is_remembered() -> None:
     listing = listing_of(persistent("a", "b", "c"))
     data, part, pattern = data_of(listing), part_of(listing.all()), compile_pattern("t/n/[ab]")
-    one, other = MatchSearch(data, part, pattern), MatchSearch(data, part, pattern)
+    one, other = PatternScan(data, part, pattern, id), PatternScan(data, part, pattern, id)
     assert one.same == other.same == (id(data), "t/n/[ab]")
     for search in (one, other):
         while (work := search.take()) is not None:
             work()
-    assert one.result() is other.result()
-    assert MatchSearch(data, part_of(listing.range(0, 2)), pattern).same is None
+    assert one.result() == other.result()
+    assert PatternScan(data, part_of(listing.range(0, 2)), pattern, id).same is None
 
 
 def test_what_is_no_compiled_pattern_is_refused() -> None:

@@ -18,9 +18,9 @@ from broker_core.listing.listing import Listing, data_of, part_of
 from broker_core.listing.listing_part import ListingPart
 from broker_core.listing.search import pattern_scan
 from broker_core.listing.search.chunk_search import ChunkSearch, RowsSearch
-from broker_core.listing.search.pattern_scan import PatternScan, quick_to_match
+from broker_core.listing.search.pattern_scan import PatternScan, matches_are_quick
 from broker_core.names import Mode
-from broker_core.names.partition_columns import matched_forms
+from broker_core.names.name_columns import matched_forms
 from broker_core.patterns import TopicsPattern, compile_pattern
 from tests.support.one_test import in_one_test
 from tests.support.topics import NAMESPACE, matched_form
@@ -64,10 +64,17 @@ def expected(listing: Listing) -> Callable[[str], NDArray[np.int64]]:
 def search(
     listing: Listing, pattern: TopicsPattern, within: ListingPart | None = None
 ) -> NDArray[np.integer]:
-    scan = PatternScan(data_of(listing), pattern, within)
+    scan = scan_of(listing, pattern, within)
     while (work := scan.take()) is not None:
         work()
-    return data_of(listing).rows_of(scan.result())
+    return scan.result().rows_in(data_of(listing))
+
+
+def scan_of(
+    listing: Listing, pattern: TopicsPattern, within: ListingPart | None = None
+) -> PatternScan[ListingPart]:
+    part = part_of(listing.all()) if within is None else within
+    return PatternScan(data_of(listing), part, pattern, lambda found: found)
 
 
 PATTERNS = [
@@ -206,7 +213,7 @@ def test_the_slices_of_a_slow_search_are_short(
         processor.runs(kind, monkeypatch)
     listing = Listing.from_names(NAMESPACE, Mode.PERSISTENT, names_of("random"))
     part = None if within is None else part_of(listing.rows(np.arange(0, COUNT, within)))
-    scan = PatternScan(data_of(listing), compile_pattern(SLOW), part)
+    scan = scan_of(listing, compile_pattern(SLOW), part)
     took: list[float] = []
     while sum(took) < 0.6 and (work := scan.take()) is not None:
         started = processor.used
@@ -226,14 +233,14 @@ def test_what_a_substring_finds_is_matched_in_slices_too() -> None:
     ]
     listing = Listing.from_names(NAMESPACE, Mode.PERSISTENT, names)
     pattern = compile_pattern("(?:.*[0-9a].{0,28}[b-f]){4}-mark")
-    scan = PatternScan(data_of(listing), pattern, None)
+    scan = scan_of(listing, pattern)
     sizes: list[int] = []
     while (work := scan.take()) is not None:
         if isinstance(work, partial) and work.func == scan._match:
             sizes.append(sum(some.weight for some in work.args[0]))
         work()
     assert sum(sizes) > 20 * sizes[0]  # each says how large the next one may be
-    assert_array_equal(data_of(listing).rows_of(scan.result()), brute(listing, pattern))
+    assert_array_equal(scan.result().rows_in(data_of(listing)), brute(listing, pattern))
 
 
 @in_one_test("text", PATTERNS)
@@ -246,7 +253,7 @@ def test_slices_may_run_in_any_order(
         part_of(listing.rows(np.arange(0, COUNT, 2))),
         part_of(listing.rows(np.arange(7, COUNT, 97))),
     ):
-        scan, chance, under_way = PatternScan(data_of(listing), pattern, within), random.Random(1), []
+        scan, chance, under_way = scan_of(listing, pattern, within), random.Random(1), []
         while True:
             work = scan.take()
             if work is not None:
@@ -257,12 +264,12 @@ def test_slices_may_run_in_any_order(
                 under_way.pop(chance.randrange(len(under_way)))()
         data = data_of(listing)
         wanted = np.arange(COUNT) if within is None else within.rows_in(data)
-        assert_array_equal(data.rows_of(scan.result()), np.intersect1d(expected(text), wanted))
+        assert_array_equal(scan.result().rows_in(data), np.intersect1d(expected(text), wanted))
 
 
 def slices_at_once(listing: Listing, text: str) -> int:
     """How many slices are handed out before one has run; the first is prepared and begun."""
-    scan = PatternScan(data_of(listing), compile_pattern(text), None)
+    scan = scan_of(listing, compile_pattern(text))
     while not scan._searches and (work := scan.take()) is not None:
         work()
     taken = []
@@ -281,7 +288,7 @@ def test_what_keeps_the_lock_is_searched_by_one_thread_at_a_time() -> None:
 def test_a_search_holds_the_listing_no_longer_than_it_is_there() -> None:
     """A search that is given up frees its listing at once: its memory is counted until then."""
     listing = Listing.from_names(NAMESPACE, Mode.PERSISTENT, names_of("plain"))
-    scan = PatternScan(data_of(listing), compile_pattern(SLOW), None)
+    scan = scan_of(listing, compile_pattern(SLOW))
     for _ in range(3):
         work = scan.take()
         assert work is not None
@@ -294,16 +301,11 @@ def test_a_search_holds_the_listing_no_longer_than_it_is_there() -> None:
 
 def test_what_is_quick() -> None:
     listing = Listing.from_names(NAMESPACE, Mode.PERSISTENT, names_of("plain"))
-    assert quick_to_match(data_of(listing), compile_pattern("t/n/device-01.*"), None)
-    assert not quick_to_match(data_of(listing), compile_pattern("t/n/.*[02468]-temp.*"), None)
-    assert quick_to_match(
-        data_of(listing),
-        compile_pattern("t/n/.*[02468]-temp.*"),
-        part_of(listing.rows(np.arange(0, COUNT, 900))),
-    )
-    assert not quick_to_match(
-        data_of(listing), compile_pattern(SLOW), part_of(listing.rows(np.arange(0, COUNT, 90)))
-    )
+    data, whole = data_of(listing), part_of(listing.all())
+    assert matches_are_quick(data, whole, compile_pattern("t/n/device-01.*"))
+    assert not matches_are_quick(data, whole, compile_pattern("t/n/.*[02468]-temp.*"))
+    few = part_of(listing.rows(np.arange(0, COUNT, 900)))
+    assert matches_are_quick(data, few, compile_pattern("t/n/.*[02468]-temp.*"))
+    assert not matches_are_quick(data, part_of(listing.rows(np.arange(0, COUNT, 90))), compile_pattern(SLOW))
     empty = Listing.from_names(NAMESPACE, Mode.PERSISTENT, [])
-    assert quick_to_match(data_of(empty), compile_pattern(SLOW), None)
-    assert quick_to_match(data_of(empty), compile_pattern("t/n/.*abcdef.*"), part_of(empty.all()))
+    assert matches_are_quick(data_of(empty), part_of(empty.all()), compile_pattern(SLOW))

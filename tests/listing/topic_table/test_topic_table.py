@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from broker_core.listing.topic_table import Place, TableChange, TopicRow, TopicTable
-from broker_core.listing.topic_table.topic_table_changes import MOST
+from broker_core.listing.topic_table.topic_table import MOST
 
 
 def table(names: list[str], partitions: int = 0) -> TopicTable:

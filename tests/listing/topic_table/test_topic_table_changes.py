@@ -12,9 +12,9 @@ from broker_core.listing.topic_table import (
     TableChange,
     TopicChunk,
     TopicTable,
-    topic_table_changes,
+    topic_table,
 )
-from broker_core.listing.topic_table.topic_table_changes import MOST
+from broker_core.listing.topic_table.topic_table import MOST
 
 Model = dict[str, tuple[int, bytes]]
 NAMES = st.sampled_from([f"n{number}" for number in range(40)])
@@ -43,7 +43,7 @@ def rows_of(table: TopicTable) -> list[tuple[str, int, bytes]]:
 
 @given(CHANGES, CHANGES)
 def test_a_moved_table_is_the_one_that_is_made_anew(before: list, changed: list) -> None:  # type: ignore[type-arg]
-    with patch.object(topic_table_changes, "MOST", 4), patch.object(topic_table_changes, "_LEAST", 2):
+    with patch.object(topic_table, "MOST", 4), patch.object(topic_table, "_LEAST", 2):
         model: Model = {name: (count or 0, topic_id) for name, count, topic_id in before}
         table = table_of(model)
         for chunk in table.chunks:

@@ -16,7 +16,7 @@ from broker_core.names import Mode, NamespaceName
 from broker_core.names.partition_suffix import partitioned_local_name
 from broker_core.names.system_names import is_system_topic
 from broker_core.patterns import compile_pattern
-from broker_core.patterns.scheme import strip_scheme
+from broker_core.patterns.topics_pattern import strip_scheme
 from broker_core_postgres.listing import listing_sql as statements
 from broker_core_postgres.listing import pages
 from broker_core_postgres.plugin import PostgresPlugin

@@ -15,7 +15,7 @@ import pytest
 from aiohttp import web
 from structlog.testing import capture_logs
 
-from broker_core.listing.rendered.block_size import BLOCK, BlockSize
+from broker_core.listing.rendered.pieces import BLOCK, BlockSize
 from broker_core.servers.http.api import body_writer, topics
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.body_writer import RenderedBody, write_body
