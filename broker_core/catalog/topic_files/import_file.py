@@ -11,7 +11,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import BinaryIO, Final, Literal
 
 from broker_core.catalog.catalog_errors import PairRefused, sqlite_errors
@@ -191,29 +191,15 @@ def import_topics(
             connection.set_progress_handler(lambda: _tick(progress, staged.topics, failed), _TICK)
         try:
             _begin(connection, catalog.busy_timeout, lambda: progress and progress("write", staged.topics))
-            merged = _merge(connection, catalog, namespace, exact, allow, staged=staged, dry_run=dry_run)
+            report = _merge(connection, catalog, namespace, exact, allow, staged=staged, dry_run=dry_run)
         except sqlite3.OperationalError:
             if failed:
                 raise failed[0] from None
             raise
         connection.set_progress_handler(None, 0)
-        if merged.written:
-            catalog.committed += 1
         if not dry_run:
             _checkpoint(connection)
-        return ImportReport(
-            staged.lines,
-            staged.topics,
-            merged.created,
-            merged.updated,
-            merged.version,
-            staged.repeats,
-            merged.deleted,
-            merged.names_lost,
-            merged.refusal,
-            merged.renewed_ids,
-            staged.names,
-        )
+        return report
 
 
 def _names(namespace: NamespaceName, rows: Iterable[tuple[int, str]]) -> Iterator[TopicName]:
@@ -259,18 +245,6 @@ def _begin(connection: sqlite3.Connection, patience: float, notify: Callable[[],
             return
 
 
-@dataclass(frozen=True, slots=True)
-class _Merged:
-    created: int
-    updated: int
-    version: CatalogVersion
-    deleted: int = 0
-    names_lost: int = 0
-    refusal: Refusal | None = None
-    written: bool = False
-    renewed_ids: int = 0
-
-
 def _merge(
     connection: sqlite3.Connection,
     catalog: SqliteCatalog,
@@ -280,12 +254,13 @@ def _merge(
     *,
     staged: Staged,
     dry_run: bool,
-) -> _Merged:
+) -> ImportReport:
     """Bring the staged topics into the catalogue, within a transaction that has begun, and end it."""
     if dry_run:
         bring_forward_for_a_dry_run(connection)
     change = NamespaceChange(connection, namespace, catalog.log_bounds)
     now = read_version(connection, namespace)
+    report = ImportReport(staged.lines, staged.topics, 0, 0, now, repeats=staged.repeats, names=staged.names)
     values = {
         "namespace": change.id,
         "version": change.version,
@@ -319,7 +294,7 @@ def _merge(
     logged += connection.execute(_LOG.format(file=_FILE, listed=listed, facts=facts), values).rowcount
     if not logged:
         connection.execute("ROLLBACK")
-        return _Merged(0, 0, now)
+        return report
     count = "SELECT count(*) FROM main.topics WHERE namespace = ?"
     (before,) = connection.execute(count, (change.id,)).fetchone()
     listed = "merge_listed(listed, excluded.listed)" if exact is None else "excluded.listed"
@@ -327,17 +302,26 @@ def _merge(
     changed = connection.execute(_MERGE.format(listed=listed, facts=facts), values).rowcount
     (after,) = connection.execute(count, (change.id,)).fetchone()
     created = after - before
+    report = replace(
+        report,
+        created=created,
+        updated=changed - created,
+        deleted=deleted,
+        names_lost=lost,
+        refusal=refusal,
+        renewed_ids=renewed,
+    )
     if dry_run:
         connection.execute("ROLLBACK")
-        return _Merged(created, changed - created, now, deleted, lost, refusal, renewed_ids=renewed)
+        return report
     if logged > change.most_logged:
         change.leave_gap(kept=kept)
     else:
         change.logged(logged)
     change.finish()
     connection.execute("COMMIT")
-    version = change.version_in(now.catalog_id)
-    return _Merged(created, changed - created, version, deleted, lost, written=True, renewed_ids=renewed)
+    catalog.committed += 1
+    return replace(report, version=change.version_in(now.catalog_id))
 
 
 def _renew_ids(connection: sqlite3.Connection, values: dict[str, int]) -> int:
