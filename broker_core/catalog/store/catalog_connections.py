@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, Self, TypeVar
 
 from broker_core.catalog.catalog_errors import (
     CatalogBusy,
@@ -37,6 +37,8 @@ from broker_core.catalog.store.format_migration import (
 from broker_core.names import NamespaceName
 
 __all__ = ["CatalogConnections"]
+
+T = TypeVar("T")
 
 _IDLE_CONNECTIONS: Final = 4
 #: Attempts to open a file while its log comes and goes.
@@ -255,6 +257,11 @@ class CatalogConnections:
         with self._borrowed() as connection:
             connection.execute("BEGIN")
             yield connection
+
+    def read(self, query: Callable[[sqlite3.Connection], T]) -> T:
+        """The result of queries in one state of the catalogue."""
+        with self.reading() as connection:
+            return query(connection)
 
     @contextmanager
     def changing(

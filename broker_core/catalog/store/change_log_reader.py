@@ -18,6 +18,7 @@ import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -27,10 +28,12 @@ from broker_core.catalog.store.log_rows import (
     LogSpan,
     SpanBound,
     none_recreated,
+    read_changes,
     read_changes_of,
     read_history,
     read_recreated,
     read_span,
+    read_version,
 )
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.change_log import CatalogVersion, Change, Changes, Gap
@@ -139,7 +142,8 @@ class CatalogLogReader:
 
     async def catalog_id(self) -> str:
         """The random id of the file that is there now."""
-        await self._current()
+        with reading_catalog():
+            await self._watch.current()
         return self._watch.catalog_id
 
     def version_now(self, namespace: NamespaceName) -> CatalogVersion | None:
@@ -159,27 +163,21 @@ class CatalogLogReader:
         now = self.version_now(namespace)
         if now is not None:
             return now
-        await self._current()
-        with reading_catalog():
-            return await asyncio.to_thread(self._catalog.version, namespace)
+        return await self._watch.read_in_thread(partial(read_version, namespace=namespace))
 
     async def changes(self, namespace: NamespaceName, since: CatalogVersion) -> Changes | Gap:
         """The changes after ``since``, or a gap if the log does not reach back to it."""
-        await self._current()
-        with reading_catalog():
-            return await asyncio.to_thread(self._catalog.changes, namespace, since)
+        return await self._watch.read_in_thread(partial(read_changes, namespace=namespace, since=since))
 
     async def span(self, namespace: NamespaceName, since: CatalogVersion, within: SpanBound) -> LogSpan | Gap:
         """The changes after ``since`` that keep a bound, to be read by :meth:`changes_of`."""
-        await self._current()
-        with reading_catalog():
-            return await asyncio.to_thread(self._span, namespace, since, within)
+        return await self._watch.read_in_thread(
+            partial(read_span, namespace=namespace, since=since, within=within)
+        )
 
     async def changes_of(self, namespace: NamespaceName, span: LogSpan) -> Changes | Gap:
         """The changes of a span, or a gap if the log has them no longer."""
-        await self._current()
-        with reading_catalog():
-            return await asyncio.to_thread(self._changes_of, namespace, span)
+        return await self._watch.read_in_thread(partial(read_changes_of, namespace=namespace, span=span))
 
     async def recreated(
         self, namespace: NamespaceName, since: CatalogVersion, gone: CatalogVersion, most: int
@@ -191,9 +189,9 @@ class CatalogLogReader:
         # A thread would take longer for so few rows, and as a rule nothing was made again.
         if self._watch.read_row(lambda now: none_recreated(now, namespace, since, gone)):
             return []
-        await self._current()
-        with reading_catalog():
-            return await asyncio.to_thread(self._recreated, namespace, since, gone, most)
+        return await self._watch.read_in_thread(
+            partial(read_recreated, namespace=namespace, since=since, gone=gone, most=most)
+        )
 
     async def history(
         self, topic: TopicName, most: int, most_text: int
@@ -201,31 +199,6 @@ class CatalogLogReader:
         """The last changes of a topic, the newest first, the version after which the log has all changes, and whether
         older ones may be left out: there are ``most`` at the most, of ``most_text`` characters that clients chose.
         """
-        await self._current()
-        with reading_catalog():
-            return await asyncio.to_thread(self._history, topic, most, most_text)
-
-    def _span(self, namespace: NamespaceName, since: CatalogVersion, within: SpanBound) -> LogSpan | Gap:
-        with self._catalog.reading() as connection:
-            return read_span(connection, namespace, since, within=within)
-
-    def _changes_of(self, namespace: NamespaceName, span: LogSpan) -> Changes | Gap:
-        with self._catalog.reading() as connection:
-            return read_changes_of(connection, namespace, span)
-
-    def _history(
-        self, topic: TopicName, most: int, most_text: int
-    ) -> tuple[list[Change], CatalogVersion, bool]:
-        with self._catalog.reading() as connection:
-            return read_history(connection, topic, most, most_text)
-
-    def _recreated(
-        self, namespace: NamespaceName, since: CatalogVersion, gone: CatalogVersion, most: int
-    ) -> list[str] | None:
-        with self._catalog.reading() as connection:
-            return read_recreated(connection, namespace, since, gone, most)
-
-    async def _current(self) -> None:
-        """Make sure that the open file is the one at the catalogue's path."""
-        with reading_catalog():
-            await self._watch.current()
+        return await self._watch.read_in_thread(
+            partial(read_history, topic=topic, most=most, most_text=most_text)
+        )

@@ -12,9 +12,8 @@ import sqlite3
 from collections.abc import Callable
 from typing import Final, Generic, TypeVar
 
-from broker_core.catalog.catalog_errors import sqlite_errors
+from broker_core.catalog.catalog_errors import reading_catalog, sqlite_errors
 from broker_core.catalog.store.catalog_file import Identity
-from broker_core.catalog.store.kafka_acls import any_acls, read_acl_version
 from broker_core.catalog.store.log_rows import RecentRows, read_catalog_id, read_recent, read_version
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.change_log import CatalogVersion
@@ -73,18 +72,11 @@ class FileWatch:
 
     def version(self, namespace: NamespaceName) -> CatalogVersion | None:
         """The version of a namespace now, ``None`` if it cannot be read at once."""
-        return self._read(lambda connection: read_version(connection, namespace))
+        return self.read_seen(lambda connection: read_version(connection, namespace))
 
     def recent(self, namespace: NamespaceName, since: CatalogVersion, most: int) -> RecentRows | None:
         """The changes after a version until now; ``None`` if they are more than ``most``, or not known at once."""
-        return self._read(lambda connection: read_recent(connection, namespace, since, most))
-
-    def acl_version(self, namespace: NamespaceName) -> tuple[int, bool] | None:
-        """The version of Kafka's ACLs of a namespace, and whether any namespace has some.
-
-        ``None`` if that cannot be read at once.
-        """
-        return self._read(lambda connection: (read_acl_version(connection, namespace), any_acls(connection)))
+        return self.read_seen(lambda connection: read_recent(connection, namespace, since, most))
 
     def read(self, query: Callable[[sqlite3.Connection], T], together: int = 0) -> T | None:
         """The result of queries of a few rows in the current state of the file; ``None`` if it cannot be read at once.
@@ -100,25 +92,26 @@ class FileWatch:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
 
-        return self._read(in_one_state) if self.look(together) else None
+        return self.read_seen(in_one_state) if self.look(together) else None
 
     def read_row(self, query: Callable[[sqlite3.Connection], T]) -> T | None:
         """The result of a query of one statement, after a look; ``None`` if it cannot be read at once."""
-        return self._read(query) if self.look() else None
+        return self.read_seen(query) if self.look() else None
 
     def last_change(self) -> tuple[int, float] | None:
         """The number of the newest logged change of any topic, and its time in Unix seconds; ``None`` before the first.
 
         Also ``None`` if that cannot be read at once.
         """
-        row = self._read(
+        row = self.read_seen(
             lambda connection: connection.execute(
                 "SELECT id, time FROM changes ORDER BY id DESC LIMIT 1"
             ).fetchone()
         )
         return None if row is None else (int(row[0]), row[1] / 1000)
 
-    def _read(self, query: Callable[[sqlite3.Connection], T]) -> T | None:
+    def read_seen(self, query: Callable[[sqlite3.Connection], T]) -> T | None:
+        """The result of a query as of the last look, or of a later moment; ``None`` if it cannot be read at once."""
         try:
             found = query(self._connection)
         except sqlite3.Error:
@@ -144,6 +137,15 @@ class FileWatch:
             await asyncio.to_thread(self._catalog.notice)
             self.reopen()
             return True
+
+    async def read_in_thread(self, query: Callable[[sqlite3.Connection], T]) -> T:
+        """The result of queries in one state of the file at the catalogue's path.
+
+        Raises :exc:`~broker_core.errors.ListingFailed` (``Cause.CATALOG``).
+        """
+        with reading_catalog():
+            await self.current()
+            return await asyncio.to_thread(self._catalog.read, query)
 
     def reopen(self) -> None:
         """Open the file that is there now, after :meth:`SqliteCatalog.notice`."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
+import sqlite3
 from typing import NamedTuple
 
-from broker_core.catalog.catalog_errors import reading_catalog
 from broker_core.catalog.store.file_watch import FileWatch, WatchedVersions
 from broker_core.catalog.store.kafka_acls import AclRow, any_acls, read_acl_version, read_acls
 from broker_core.catalog.store.log_rows import read_catalog_id
@@ -27,7 +26,6 @@ class KafkaAclReader:
     """The ACLs of namespaces. Made and used on one event loop."""
 
     def __init__(self, catalog: SqliteCatalog) -> None:
-        self._catalog = catalog
         self._watch = FileWatch(catalog)
         self._versions = WatchedVersions(self._watch, self._version)
 
@@ -36,7 +34,7 @@ class KafkaAclReader:
         self._watch.close()
 
     def version_now(self, namespace: NamespaceName) -> AclVersion | None:
-        """The version of a namespace's ACLs: a look at the file, and a read of two rows if anything was committed.
+        """The version of a namespace's ACLs: a look at the file, and a read of three rows if anything was committed.
 
         ``None`` if the file cannot be read at once.
         """
@@ -44,17 +42,15 @@ class KafkaAclReader:
 
     async def read(self, namespace: NamespaceName) -> tuple[AclVersion, tuple[AclRow, ...]]:
         """All ACLs of a namespace with their version. Raises :exc:`ListingFailed` (``Cause.CATALOG``)."""
-        with reading_catalog():
-            await self._watch.current()
-            return await asyncio.to_thread(self._read, namespace)
+        return await self._watch.read_in_thread(
+            lambda connection: (_read_version(connection, namespace), read_acls(connection, namespace))
+        )
 
     def _version(self, namespace: NamespaceName) -> AclVersion | None:
-        now = self._watch.acl_version(namespace)
-        return None if now is None else AclVersion(self._watch.catalog_id, *now)
+        return self._watch.read_seen(lambda connection: _read_version(connection, namespace))
 
-    def _read(self, namespace: NamespaceName) -> tuple[AclVersion, tuple[AclRow, ...]]:
-        with self._catalog.reading() as connection:
-            version = AclVersion(
-                read_catalog_id(connection), read_acl_version(connection, namespace), any_acls(connection)
-            )
-            return version, read_acls(connection, namespace)
+
+def _read_version(connection: sqlite3.Connection, namespace: NamespaceName) -> AclVersion:
+    return AclVersion(
+        read_catalog_id(connection), read_acl_version(connection, namespace), any_acls(connection)
+    )
