@@ -43,11 +43,11 @@ def properties_of(text: str | None) -> Mapping[str, str]:
     return _NONE if text is None or text == "{}" else MappingProxyType(json.loads(text))
 
 
-def check_properties(properties: object) -> dict[str, str]:
-    """A copy of valid properties; a :exc:`TopicInvalid` says why others are not."""
+def check_properties(properties: object, what: _What = "properties") -> dict[str, str]:
+    """A copy of valid properties, or configs; a :exc:`TopicInvalid` says why others are not."""
     if type(properties) is dict and not properties:
         return {}
-    checked_text(properties)
+    checked_text(properties, what)
     assert isinstance(properties, Mapping)
     return dict(properties)
 

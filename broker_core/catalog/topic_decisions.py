@@ -20,7 +20,7 @@ from broker_core.catalog.catalog_errors import (
     TopicInvalid,
     TopicMissing,
 )
-from broker_core.catalog.properties import check_properties, checked_text
+from broker_core.catalog.properties import check_properties
 from broker_core.catalog.topic_record import TopicRecord
 from broker_core.change_log import CatalogVersion
 from broker_core.counted import counted
@@ -62,14 +62,6 @@ def has_name(topic: TopicRecord, name: TopicName) -> bool:
     return topic.name == name or name.partition in topic.listed
 
 
-def check_configs(configs: Mapping[str, str]) -> dict[str, str]:
-    """A copy of valid configs of Kafka: strings by strings, of a bounded size."""
-    if type(configs) is dict and not configs:
-        return {}
-    checked_text(configs, "configs")
-    return dict(configs)
-
-
 def without_name(topic: TopicRecord, name: TopicName) -> TopicRecord | None:
     """A topic without the partition of this name; ``None`` if the name is its own, or nothing is left."""
     if topic.name == name:
@@ -94,7 +86,7 @@ def creation(
     """
     _check_count(partitions)
     given = check_properties({} if properties is None else properties)
-    own = check_configs(configs or {})
+    own = check_properties(configs or {}, "configs")
     listed = ListedNames.partitioned(partitions)
     is_partition = name.partition >= 0
 
@@ -114,21 +106,13 @@ def adjustment(
     properties: Callable[[Mapping[str, str]], Mapping[str, str]] | None = None,
     configs: Callable[[Mapping[str, str]], Mapping[str, str]] | None = None,
     partitions: int | None = None,
+    given: Mapping[str, str] = MappingProxyType({}),
 ) -> Decide:
     """A topic with properties and configs changed by the given functions, and the given number of partitions.
 
-    A partition's name may be used for properties and configs, which are its topic's. Raises :exc:`TopicMissing` and
-    :exc:`PartitionCountRefused`.
+    A partition's name may be used for properties and configs, which are its topic's. ``given`` are the configs that
+    the change sets. Raises :exc:`TopicMissing` and :exc:`PartitionCountRefused`.
     """
-    return _with_known_configs(_adjusted(name, properties, configs, partitions), {})
-
-
-def _adjusted(
-    name: TopicName,
-    properties: Callable[[Mapping[str, str]], Mapping[str, str]] | None,
-    configs: Callable[[Mapping[str, str]], Mapping[str, str]] | None,
-    partitions: int | None,
-) -> Decide:
     if partitions is not None:
         _check_count(partitions)
 
@@ -140,10 +124,10 @@ def _adjusted(
             found,
             listed=found.listed if partitions is None else _grown(found, partitions),
             properties=check_properties(properties(found.properties)) if properties else found.properties,
-            configs=check_configs(configs(found.configs)) if configs else found.configs,
+            configs=check_properties(configs(found.configs), "configs") if configs else found.configs,
         )
 
-    return decide
+    return _with_known_configs(decide, given)
 
 
 def replacement(
@@ -161,7 +145,7 @@ def replacement(
     """
     _check_count(partitions)
     given = check_properties({} if properties is None else properties)
-    own = None if configs is None else check_configs(configs)
+    own = None if configs is None else check_properties(configs, "configs")
     if name.partition >= 0:
         return lambda topic: _one_partition(topic, name, partitions, given, own)
 
@@ -191,11 +175,13 @@ def merge(
     Raises the errors of :func:`adjustment`.
     """
     check_properties(_set_ones(properties))
-    given = check_configs(_set_ones(configs))
-    decide = _adjusted(
-        name, lambda there: _merged(there, properties), lambda there: _merged(there, configs), partitions
+    return adjustment(
+        name,
+        properties=lambda there: _merged(there, properties),
+        configs=lambda there: _merged(there, configs),
+        partitions=partitions,
+        given=check_properties(_set_ones(configs), "configs"),
     )
-    return _with_known_configs(decide, given)
 
 
 def deletion(name: TopicName, *, partitioned: bool | None = None) -> Decide:
