@@ -232,10 +232,8 @@ class SnapshotSource:
 
     def _expected_bytes(self, connection: sqlite3.Connection, namespace: NamespaceName, mode: Mode) -> int:
         """About how many bytes the namespace will take once it is read."""
-        found = None if self.warm is None else self.warm.find(connection, namespace, mode)
-        return (
-            expected_bytes(connection, namespace, mode, self.keys) if found is None else found.expected_bytes
-        )
+        found = None if self.warm is None else self.warm.expected_bytes(connection, namespace, mode)
+        return expected_bytes(connection, namespace, mode, self.keys) if found is None else found
 
 
 def _changes_since(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from broker_core.catalog.snapshots.name_changes import LoggedNames, read_name_changes
@@ -23,38 +22,10 @@ from broker_core.snapshots import (
     StoredSnapshots,
 )
 
-__all__ = ["FoundSnapshot", "WarmStart"]
+__all__ = ["WarmStart"]
 
 #: Bytes that an added name takes in memory, about.
 _CHANGED_NAME: Final = 512
-
-
-@dataclass(frozen=True, slots=True)
-class FoundSnapshot:
-    """A stored snapshot that is not read yet, and the changes from it to the catalogue's current state."""
-
-    manifest: SnapshotManifest
-    changes: LoggedNames
-
-    @property
-    def expected_bytes(self) -> int:
-        """About the bytes that the current snapshot takes in memory."""
-        return self.manifest.nbytes + _CHANGED_NAME * self.changed_names
-
-    @property
-    def changed_names(self) -> int:
-        """How many names the changes are about."""
-        return self.changes.count()
-
-    @property
-    def is_worth_reading(self) -> bool:
-        """Whether reading and changing it is less work than reading the catalogue."""
-        return self.changed_names <= _worth_changing(self.manifest)
-
-
-def _worth_changing(manifest: SnapshotManifest) -> int:
-    """Changed names up to which reading a stored snapshot and changing it is less work than reading the catalogue."""
-    return 50 + manifest.rows // 100
 
 
 class WarmStart:
@@ -74,33 +45,43 @@ class WarmStart:
 
     # -- in a thread
 
-    def find(
+    def expected_bytes(
         self, connection: sqlite3.Connection, namespace: NamespaceName, mode: Mode
-    ) -> FoundSnapshot | None:
-        """The stored snapshot that the change log leads from to now, as the connection's transaction sees it."""
+    ) -> int | None:
+        """About the bytes that the result of :meth:`read` takes in memory; ``None`` if there is none."""
+        found = self._find(connection, namespace, mode)
+        return None if found is None else found[0].nbytes + _CHANGED_NAME * found[1].count()
+
+    def _find(
+        self, connection: sqlite3.Connection, namespace: NamespaceName, mode: Mode
+    ) -> tuple[SnapshotManifest, LoggedNames] | None:
+        """A stored snapshot that is not read yet, and the changes from it to now, as the connection's transaction sees
+        it; ``None`` unless reading and changing it is less work than reading the catalogue."""
         manifest = self._stored.find(namespace, mode, read_catalog_id(connection))
         if manifest is None:
             return None
-        most = _worth_changing(manifest)
+        most = 50 + manifest.rows // 100
         has_keys = bool(self._property_keys)
         changes = read_name_changes(
             connection, namespace, manifest.catalog_version, most=most, properties=has_keys
         )
-        found = None if isinstance(changes, Gap) else FoundSnapshot(manifest, changes)
-        if found is None or not found.is_worth_reading:
+        if isinstance(changes, Gap) or changes.count() > most:
             self._stored.stale(manifest)
             return None
-        return found
+        return manifest, changes
 
     def read(self, connection: sqlite3.Connection, namespace: NamespaceName, mode: Mode) -> Snapshot | None:
         """The current namespace, made from its stored snapshot; ``None`` if there is no usable one."""
-        found = self.find(connection, namespace, mode)
-        chunks = None if found is None else self._stored.read(found.manifest)
-        if found is None or chunks is None:
+        found = self._find(connection, namespace, mode)
+        if found is None:
             return None
-        version = found.changes.version
-        snapshot = Snapshot(version, listing_of(ListingData(namespace, mode, chunks)), self._property_keys)
-        return snapshot.moved(found.changes) if found.changes else snapshot
+        manifest, changes = found
+        chunks = self._stored.read(manifest)
+        if chunks is None:
+            return None
+        listing = listing_of(ListingData(namespace, mode, chunks))
+        snapshot = Snapshot(changes.version, listing, self._property_keys)
+        return snapshot.moved(changes) if changes else snapshot
 
     # -- on the event loop
 
