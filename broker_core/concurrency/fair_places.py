@@ -6,7 +6,8 @@ import asyncio
 from bisect import bisect_left, insort
 from collections.abc import AsyncIterator, Callable, Hashable
 from contextlib import asynccontextmanager
-from typing import Any, Generic, Protocol, TypeVar
+from operator import attrgetter
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 __all__ = ["FairPlaces", "InTurn", "TurnQueue"]
 
@@ -21,9 +22,7 @@ class InTurn(Protocol):
 T = TypeVar("T", bound=InTurn)
 
 
-def _turn(item: Any) -> tuple[int, int]:
-    turn: tuple[int, int] = item.turn
-    return turn
+_TURN: Final[Callable[[Any], tuple[int, int]]] = attrgetter("turn")
 
 
 class TurnQueue(Generic[T]):
@@ -56,7 +55,7 @@ class TurnQueue(Generic[T]):
         waits[1] = max(waits[1], self._round) + 1
         self._arrived += 1
         item.turn = (waits[1], self._arrived)
-        insort(self._items, item, key=_turn)
+        insort(self._items, item, key=_TURN)
 
     def take(self, item: T) -> None:
         """Remove the head, whose turn it was."""
@@ -65,7 +64,7 @@ class TurnQueue(Generic[T]):
 
     def remove(self, item: T) -> bool:
         """Remove an item from any place; returns whether it was there."""
-        place = bisect_left(self._items, item.turn, key=_turn)
+        place = bisect_left(self._items, item.turn, key=_TURN)
         if place == len(self._items) or self._items[place] is not item:
             return False
         del self._items[place]

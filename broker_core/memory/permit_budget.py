@@ -269,9 +269,8 @@ class PermitBudget:
 
     def keep(self, permit: Permit, n: int) -> Permit:
         """Split at most ``n`` of the permits off for what outlives the request."""
-        part = Permit(self, min(n, permit.count), lasts=True)
-        permit.count -= part.count
-        self._held_by_waiting -= part.count * bool(permit.updates)
+        part = self.split(permit, n)
+        part.lasts = True
         self._kept += part.count
         self._drain()  # a demand that waited for these permits runs with fewer
         return part
@@ -427,7 +426,8 @@ class PermitBudget:
                 first = self._stuck() or self._small_after_head()
                 if first is None:
                     return
-                self._grant(first)
+                self._queue.remove(first)
+                self._granted(first)
 
     def _stuck(self) -> _Waiter | None:
         """The first waiting holder, if every holder waits and none can release: see the theory of operation."""
@@ -437,10 +437,6 @@ class PermitBudget:
             if waiter.permit is not None and waiter.permit.count and not waiter.future.done():
                 return waiter
         return None
-
-    def _grant(self, waiter: _Waiter) -> None:
-        self._queue.remove(waiter)
-        self._granted(waiter)
 
     def _granted(self, waiter: _Waiter) -> None:
         """Grant a demand that has just left the queue its permits, or the permits that are left."""
