@@ -37,26 +37,24 @@ _FIRST_MOVED: Final = 0xEE
 
 def hash_order_key(column: pa.LargeStringArray) -> pa.LargeBinaryArray:
     """A column of bytes that sorts as Java sorts the strings (by UTF-16 code units, as the topics hash requires)."""
-    data, offsets = column_data(column)
-    used = memoryview(data)[int(offsets[0]) : int(offsets[-1])]
-    if not used or np.frombuffer(used, np.uint8).max() < _FIRST_MOVED:
-        return column.cast(pa.large_binary())
-    moved = pa.py_buffer(bytes(used).translate(_UTF16_ORDER))
-    return pa.LargeBinaryArray.from_buffers(
-        pa.large_binary(), len(column), [None, pa.py_buffer(offsets - offsets[0]), moved]
-    )
+    return _translated(column, _UTF16_ORDER, _FIRST_MOVED)
 
 
 def names_of_key(key: pa.LargeBinaryArray) -> pa.LargeStringArray:
     """The strings of a :func:`hash_order_key`. Raises ``ArrowInvalid`` if it is not a key of strings."""
-    data, offsets = column_data(key)
+    return _translated(key, _UTF8_ORDER, _UTF16_ORDER[_FIRST_MOVED]).cast(pa.large_string())
+
+
+def _translated(
+    column: pa.LargeBinaryArray | pa.LargeStringArray, table: bytes, least: int
+) -> pa.LargeBinaryArray:
+    """The bytes of a column by a table, which leaves all below ``least`` as they are."""
+    data, offsets = column_data(column)
     used = memoryview(data)[int(offsets[0]) : int(offsets[-1])]
-    if used and np.frombuffer(used, np.uint8).max() > _UTF16_ORDER[_FIRST_MOVED] - 1:
-        back = pa.py_buffer(bytes(used).translate(_UTF8_ORDER))
-        key = pa.LargeBinaryArray.from_buffers(
-            pa.large_binary(), len(key), [None, pa.py_buffer(offsets - offsets[0]), back]
-        )
-    return key.cast(pa.large_string())
+    if not used or np.frombuffer(used, np.uint8).max() < least:
+        return column.cast(pa.large_binary())
+    buffers = [None, pa.py_buffer(offsets - offsets[0]), pa.py_buffer(bytes(used).translate(table))]
+    return pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(column), buffers)
 
 
 def hash_order_bytes(name: bytes) -> bytes:
