@@ -24,15 +24,7 @@ from broker_core.listing.changes.selection_splice import bytes_to_splice, own_ch
 from broker_core.listing.chunks.build_chunks import build_chunks, checked_local_names
 from broker_core.listing.fields_reader import GATHERED, FieldsReader
 from broker_core.listing.listing_data import ListingData, RowsKey
-from broker_core.listing.listing_part import (
-    ListingPart,
-    bytes_to_hash,
-    checked_mask,
-    compute_hash,
-    record_batches,
-    remembered_hash,
-    row_range,
-)
+from broker_core.listing.listing_part import ListingPart, checked_mask, row_range
 from broker_core.listing.search.pattern_scan import find_matches, matches_are_quick
 from broker_core.names import (
     NON_PERSISTENT,
@@ -283,7 +275,7 @@ class Selection(Sealed):
         """The topics hash of exactly these names."""
         part = part_of(self)
         if part.hash is None:
-            part.hash = compute_hash(_data_of(self), part)
+            part.hash = part.compute_hash(_data_of(self))
         return part.hash
 
     @property
@@ -292,7 +284,7 @@ class Selection(Sealed):
         part = part_of(self)
         if part.hash is not None:
             return True
-        known = remembered_hash(_data_of(self), part)
+        known = part.remembered_hash(_data_of(self))
         if part.pieces is not None:
             part.hash = known
         return known is not None
@@ -343,7 +335,7 @@ class Selection(Sealed):
         part, data = part_of(self), _data_of(self)
         own = ListingData(data.namespace, data.mode, own_chunks(data, part))
         if part.hash is not None:
-            own.know_hash(part.hash)
+            own.known_hash = part.hash
         whole = ListingPart(0, own.size, text=part.text)
         whole.hash = part.hash
         return selection_of(listing_of(own), whole)
@@ -416,7 +408,7 @@ class Selection(Sealed):
         the text that patterns match: ``tenant/namespace/topic`` without partition suffix. Raises :exc:`ValueError` for
         other columns.
         """
-        return record_batches(_data_of(self), part_of(self), columns, rows)
+        return part_of(self).batches(_data_of(self), columns, rows)
 
     def column(self) -> pa.LargeBinaryArray:
         """The encoded fields as a column; a slice of one chunk is not copied."""
@@ -475,7 +467,7 @@ def selection_of(listing: Listing, part: ListingPart) -> Selection:
 
 def unhashed_bytes(selection: Selection) -> int:
     """About how many bytes of names the hash of a selection reads: those of chunks whose hash is not known."""
-    return 0 if selection.hash_known else bytes_to_hash(_data_of(selection), part_of(selection))
+    return 0 if selection.hash_known else part_of(selection).bytes_to_hash(_data_of(selection))
 
 
 def rows_key_of(selection: Selection) -> RowsKey:

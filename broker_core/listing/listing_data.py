@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from itertools import accumulate, pairwise
 from operator import attrgetter
 from typing import Any, Final, TypeAlias
@@ -22,13 +22,13 @@ from broker_core.errors import InvalidListing
 from broker_core.listing.chunks.chunk import Chunk, have_alike_bounds
 from broker_core.listing.chunks.chunk_rows import ChunkRows, MemoKey, Remembered
 from broker_core.listing.chunks.claimed_chunks import claimed_chunks
-from broker_core.listing.fields.fields_codec import name_start
+from broker_core.listing.fields.fields_codec import SHORT_FIELD, name_start
 from broker_core.listing.hashes.joined_crcs import JoinedCrcs, TextCrc, joined, without_first_comma
 from broker_core.listing.hashes.topics_hash import EMPTY_HASH, crc_text
 from broker_core.memory import BoundedCache
 from broker_core.names import Mode, NamespaceName, hash_order_bytes, hash_order_key
 
-__all__ = ["ListingData", "Pieces", "RowsKey"]
+__all__ = ["ListingData", "Pieces", "RowsKey", "key_reader"]
 
 #: A key that identifies rows: the first and the row after the last, or a digest of row numbers.
 RowsKey: TypeAlias = "tuple[int, int] | bytes"
@@ -62,7 +62,6 @@ class ListingData:
         "_first_keys",
         "_form_edges",
         "_former",
-        "_hash",
         "_joined",
         "_nbytes",
         "_since",
@@ -70,6 +69,7 @@ class ListingData:
         "_version",
         "chunks",
         "declared_hash",
+        "known_hash",
         "memo",
         "mode",
         "namespace",
@@ -100,7 +100,8 @@ class ListingData:
         self.size = self._starts[-1]
         #: The hash of the whole listing as its maker claims it.
         self.declared_hash: str | None = None
-        self._hash: str | None = None
+        #: The hash of the whole listing, if it is known or was computed while the listing was made.
+        self.known_hash: str | None = None
         self._joined: JoinedCrcs | None = None
         self._nbytes: int | None = None
         self._borders_checked = True
@@ -321,7 +322,7 @@ class ListingData:
         known = self.known_range_hash(low, high)
         if known is None:
             if high - low == self.size:
-                self._hash = known = crc_text(without_first_comma(self._text_crc()))
+                self.known_hash = known = crc_text(without_first_comma(self._text_crc()))
             else:
                 known = self.hash(self.pieces(low, high))
                 if remember:
@@ -339,18 +340,16 @@ class ListingData:
     @property
     def is_nearly_hashed(self) -> bool:
         """Whether the hash of the whole listing reads no chunk."""
-        return self._joined is not None or self._hash is not None
-
-    def know_hash(self, topics_hash: str) -> None:
-        """Take the hash of the whole listing, which was computed while it was made."""
-        self._hash = topics_hash
+        return self._joined is not None or self.known_hash is not None
 
     def known_range_hash(self, low: int, high: int) -> str | None:
         """The hash of rows ``low`` to ``high`` if it is known already."""
         if low >= high:
             return EMPTY_HASH
         return (
-            self._hash if high - low == self.size else self.memo.get(((Remembered.HASH, (low, high)), None))
+            self.known_hash
+            if high - low == self.size
+            else self.memo.get(((Remembered.HASH, (low, high)), None))
         )
 
     def rows_hash(self, key: bytes, pieces: Pieces) -> str:
@@ -451,18 +450,10 @@ class ListingData:
         behind = self._chunk_after(key, first, end)
         if behind == first:
             return first, 0, False
-        number = behind - 1
-        chunk = self.chunks[number]
-        data, offsets = memoryview(chunk.fields), chunk.field_offsets.data
-        row, last = 0, chunk.size
-        while row < last:
-            middle = (row + last) // 2
-            start, stop = offsets[middle], offsets[middle + 1]
-            if hash_order_bytes(bytes(data[start + name_start(stop - start) : stop])) < key:
-                row = middle + 1
-            else:
-                last = middle
-        return number, row, row < chunk.size and hash_order_bytes(chunk.name(row)) == key
+        chunk = self.chunks[behind - 1]
+        key_at = key_reader(chunk)
+        row = bisect_left(range(chunk.size), key, key=key_at)
+        return behind - 1, row, row < chunk.size and key_at(row) == key
 
     def keys_before(self, keys: Sequence[bytes], row: int) -> int:
         """How many keys of names, which ascend, are of names before a row of this listing."""
@@ -480,6 +471,18 @@ class ListingData:
         if self._first_keys is None:  # few lookups are not worth a look at every chunk
             return bisect_right(self.chunks, key, first, end, key=_first_key)
         return bisect_right(self._first_keys, key, first, end)
+
+
+def key_reader(chunk: Chunk) -> Callable[[int], bytes]:
+    """A function from a row of a chunk to the key of its name, which sorts in the order of the hash."""
+    data, offsets = memoryview(chunk.fields), chunk.field_offsets.data
+
+    def key_at(row: int) -> bytes:
+        start, stop = offsets[row], offsets[row + 1]
+        head = 2 if stop - start <= SHORT_FIELD else name_start(stop - start)
+        return hash_order_bytes(data[start + head : stop].tobytes())
+
+    return key_at
 
 
 def _first_key(chunk: Chunk) -> bytes:

@@ -121,7 +121,7 @@ class ListingEncoder:
             self._close(is_all=topics_hash is not None)
         data = ListingData(self.namespace, self.mode, self._chunks)
         if not self._loose:
-            data.know_hash(topics_hash or data.range_hash(0, data.size))
+            data.known_hash = topics_hash or data.range_hash(0, data.size)
             return listing_of(data)
         names = pa.concat_arrays([data.names(data.pieces(0, data.size)), *self._loose])
         return Listing.from_names(self.namespace, self.mode, names)
@@ -133,7 +133,7 @@ class ListingEncoder:
             self.namespace, self._domain, pa.py_buffer(memoryview(self._fields).toreadonly()), offsets
         )
         if not is_all:
-            chunk.know_crc(with_first_comma(self._crc, self._text_size))
+            chunk.known_crc = with_first_comma(self._crc, self._text_size)
         self._chunks += cut_chunk(chunk)  # names of very different sizes
         self._fields, self._ends, self._crc, self._text_size = bytearray(), [], 0, 0
 

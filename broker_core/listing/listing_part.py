@@ -23,15 +23,7 @@ from broker_core.listing.chunks.chunk_rows import Remembered
 from broker_core.listing.listing_data import ListingData, Pieces, RowsKey
 from broker_core.names import matched_forms
 
-__all__ = [
-    "ListingPart",
-    "bytes_to_hash",
-    "checked_mask",
-    "compute_hash",
-    "record_batches",
-    "remembered_hash",
-    "row_range",
-]
+__all__ = ["ListingPart", "checked_mask", "row_range"]
 
 
 _Array = np.ndarray[Any, Any]
@@ -218,6 +210,59 @@ class ListingPart:
             self._key = (self.low, self.high) if self.pieces is None else _pieces_key(self.pieces)
         return self._key
 
+    def compute_hash(self, data: ListingData) -> str:
+        """The topics hash, which is not known yet."""
+        if self.pieces is None:
+            return data.range_hash(self.low, self.high, remember=self.is_given)
+        if self.is_given:
+            key = self.key()
+            assert isinstance(key, bytes)
+            return data.rows_hash(key, self.pieces)
+        return data.hash(self.pieces)
+
+    def bytes_to_hash(self, data: ListingData) -> int:
+        """About how many bytes of names :meth:`compute_hash` reads."""
+        if self.pieces is not None:
+            return sum(
+                0 if rows.known_text is not None else rows.fields_size(data.chunks[number])
+                for number, rows in self.pieces
+            )
+        if self.low >= self.high or (self.is_whole(data) and data.is_nearly_hashed):
+            return 0
+        first, last = data.chunk_at(self.low), data.chunk_at(self.high - 1)
+        total = 0
+        for number in range(first, last + 1):
+            chunk = data.chunks[number]
+            start = data.start(number)
+            total += chunk.bytes_to_hash(max(self.low - start, 0), min(self.high - start, chunk.size))
+        return total
+
+    def remembered_hash(self, data: ListingData) -> str | None:
+        """The hash, if it is known already."""
+        if self.pieces is None:
+            return data.known_range_hash(self.low, self.high)
+        known: str | None = data.memo.get(((Remembered.HASH, self.key()), None)) if self.is_given else None
+        return known
+
+    def batches(self, data: ListingData, columns: tuple[str, ...], most: int) -> Iterator[pa.RecordBatch]:
+        """The topics, at most ``most`` at a time: see :meth:`~.listing.Selection.batches`."""
+        unknown = set(columns) - {"name", "field", "matched"}
+        if unknown or not columns:
+            raise ValueError(
+                f"columns are name, field and matched, not {', '.join(map(repr, columns)) or 'none'}"
+            )
+        if (most := index(most)) < 1:
+            raise ValueError(f"rows must be at least 1, not {most}")
+        for low in range(0, len(self), most):
+            pieces = self.stretch(low, min(low + most, len(self)), data).pieces_in(data)
+            names = data.names(pieces) if set(columns) != {"field"} else None
+            made: dict[str, Any] = {"name": names}
+            if "field" in columns:
+                made["field"] = data.column(pieces)
+            if "matched" in columns:
+                made["matched"] = matched_forms(names, data.namespace)
+            yield pa.record_batch([made[column] for column in columns], names=list(columns))
+
 
 def _pieces_key(pieces: Pieces) -> bytes:
     digest = blake2b(digest_size=16)
@@ -226,61 +271,3 @@ def _pieces_key(pieces: Pieces) -> bytes:
         if rows.rows is not None:
             digest.update(rows.rows.data)
     return digest.digest()
-
-
-def compute_hash(data: ListingData, part: ListingPart) -> str:
-    """The topics hash of a part that is not hashed yet."""
-    if part.pieces is None:
-        return data.range_hash(part.low, part.high, remember=part.is_given)
-    if part.is_given:
-        key = part.key()
-        assert isinstance(key, bytes)
-        return data.rows_hash(key, part.pieces)
-    return data.hash(part.pieces)
-
-
-def bytes_to_hash(data: ListingData, part: ListingPart) -> int:
-    """About how many bytes of names :func:`compute_hash` reads."""
-    if part.pieces is not None:
-        return sum(
-            0 if rows.is_hashed else rows.fields_size(data.chunks[number]) for number, rows in part.pieces
-        )
-    if part.low >= part.high or (part.is_whole(data) and data.is_nearly_hashed):
-        return 0
-    first, last = data.chunk_at(part.low), data.chunk_at(part.high - 1)
-    total = 0
-    for number in range(first, last + 1):
-        chunk = data.chunks[number]
-        start = data.start(number)
-        total += chunk.bytes_to_hash(max(part.low - start, 0), min(part.high - start, chunk.size))
-    return total
-
-
-def remembered_hash(data: ListingData, part: ListingPart) -> str | None:
-    """The hash of a part, if it is known already."""
-    if part.pieces is None:
-        return data.known_range_hash(part.low, part.high)
-    known: str | None = data.memo.get(((Remembered.HASH, part.key()), None)) if part.is_given else None
-    return known
-
-
-def record_batches(
-    data: ListingData, part: ListingPart, columns: tuple[str, ...], most: int
-) -> Iterator[pa.RecordBatch]:
-    """A part of a listing, at most ``most`` topics at a time: see :meth:`~.listing.Selection.batches`."""
-    unknown = set(columns) - {"name", "field", "matched"}
-    if unknown or not columns:
-        raise ValueError(
-            f"columns are name, field and matched, not {', '.join(map(repr, columns)) or 'none'}"
-        )
-    if (most := index(most)) < 1:
-        raise ValueError(f"rows must be at least 1, not {most}")
-    for low in range(0, len(part), most):
-        pieces = part.stretch(low, min(low + most, len(part)), data).pieces_in(data)
-        names = data.names(pieces) if set(columns) != {"field"} else None
-        made: dict[str, Any] = {"name": names}
-        if "field" in columns:
-            made["field"] = data.column(pieces)
-        if "matched" in columns:
-            made["matched"] = matched_forms(names, data.namespace)
-        yield pa.record_batch([made[column] for column in columns], names=list(columns))

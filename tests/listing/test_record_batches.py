@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from broker_core.listing.listing import data_of, part_of
-from broker_core.listing.listing_part import record_batches
 from tests.support.topics import listing_of, persistent
 
 #: Bytes of a chunk of the second round.
@@ -15,7 +14,7 @@ TINY_CHUNK = 400
 def test_batches_are_the_rows_in_order() -> None:
     listing = listing_of(persistent("a", "b-partition-1", "c", "d"))
     some = listing.rows([0, 1, 3])
-    batches = list(record_batches(data_of(listing), part_of(some), ("matched", "name"), 2))
+    batches = list(part_of(some).batches(data_of(listing), ("matched", "name"), 2))
     assert [batch.to_pydict() for batch in batches] == [
         {"matched": ["t/n/a", "t/n/b"], "name": persistent("a", "b-partition-1")},
         {"matched": ["t/n/d"], "name": persistent("d")},

@@ -31,8 +31,8 @@ from broker_core.listing.chunks.chunk import Chunk
 from broker_core.listing.chunks.chunk_rows import Remembered
 from broker_core.listing.chunks.chunk_splice import is_quick_to_splice, spliced_chunk
 from broker_core.listing.chunks.property_codes import PropertyCodes
-from broker_core.listing.fields.fields_codec import SHORT_FIELD, gathered, name_start
-from broker_core.listing.listing_data import ListingData
+from broker_core.listing.fields.fields_codec import gathered
+from broker_core.listing.listing_data import ListingData, key_reader
 from broker_core.names import (
     NON_PERSISTENT,
     PERSISTENT,
@@ -115,13 +115,7 @@ def remembered_places(data: ListingData, keys: Sequence[bytes]) -> list[Place]:
 
 
 def _places_in(chunk: Chunk, number: int, keys: Sequence[bytes]) -> list[Place]:
-    data, offsets = memoryview(chunk.fields), chunk.field_offsets.data
-
-    def key_at(row: int) -> bytes:
-        start, stop = offsets[row], offsets[row + 1]
-        head = 2 if stop - start <= SHORT_FIELD else name_start(stop - start)
-        return hash_order_bytes(data[start + head : stop].tobytes())
-
+    key_at = key_reader(chunk)
     found: list[Place] = [(number, 0, False)] * len(keys)
     # (keys from, to; rows from, to): the one in the middle is looked up, and bounds those on both sides.
     left = [(0, len(keys), 0, chunk.size)]

@@ -26,7 +26,7 @@ from broker_core.listing.chunks.chunk_rows import ChunkRows, Remembered
 from broker_core.listing.chunks.chunk_splice import spliced_chunk
 from broker_core.listing.hashes.joined_crcs import joined
 from broker_core.listing.listing_data import ListingData, Pieces
-from broker_core.listing.listing_part import ListingPart, compute_hash
+from broker_core.listing.listing_part import ListingPart
 from broker_core.names import NON_PERSISTENT, PERSISTENT, column_data, hash_order_keys
 
 __all__ = ["bytes_to_splice", "own_chunks", "spliced_at", "spliced_part"]
@@ -71,8 +71,8 @@ def _copied(pieces: Sequence[tuple[Chunk, ChunkRows]]) -> Chunk:
     else:
         fields, offsets = column_data(pa.concat_arrays(columns))
     made = Chunk(first.namespace, first.domain, fields, offsets)
-    if all(rows.is_hashed for _, rows in pieces):
-        made.know_crc(joined([rows.text(chunk) for chunk, rows in pieces]))
+    if all(rows.known_text is not None for _, rows in pieces):
+        made.known_crc = joined([rows.text(chunk) for chunk, rows in pieces])
     return made
 
 
@@ -133,7 +133,7 @@ def spliced_part(
         tuple(made), result, part.text if added.text == part.text or not added else None
     )
     spliced.is_checked = True
-    spliced.hash = compute_hash(result, spliced)
+    spliced.hash = spliced.compute_hash(result)
     return result, spliced
 
 
@@ -238,8 +238,8 @@ def _made(chunk: Chunk, gone: _Array, put: _Array, added: Chunk | None) -> Seque
     for each in made:
         # If most blocks would be hashed, all in one go takes half as long as block by block; the result may be an
         # answer that is sent once, so blocks are made only when a further change needs them.
-        if not each.has_blocks:
-            each.know_crc(crc_of_fields(each.column(0, each.size)))
+        if each.known_blocks is None:
+            each.known_crc = crc_of_fields(each.column(0, each.size))
     return made
 
 

@@ -29,6 +29,7 @@ from broker_core.listing.chunks.chunk_rows import ChunkRows, MemoKey, Remembered
 from broker_core.listing.chunks.json_escapes import needs_escapes
 from broker_core.listing.chunks.property_codes import PropertyCodes
 from broker_core.listing.fields.fields_codec import (
+    alike_start,
     binary_column,
     check_fields,
     checked_column,
@@ -83,22 +84,22 @@ class Chunk:
 
     __slots__ = (
         "__weakref__",
-        "_blocks",
         "_bounds",
         "_checked",
-        "_crc",
         "_forms",
         "_head",
         "_json_text",
         "_memo",
         "_nbytes",
-        "_newline",
         "_plain",
         "domain",
         "field_offsets",
         "fields",
         "fields_size",
         "is_mapped",
+        "known_blocks",
+        "known_crc",
+        "known_newline",
         "namespace",
         "offsets_mapped",
         "properties",
@@ -128,12 +129,14 @@ class Chunk:
         #: Whether the fields, and their offsets, are a mapped file.
         self.is_mapped = self.offsets_mapped = False
         self._checked: _Array | None = None
-        self._blocks: BlockHashes | None = None
+        #: Facts that are known, or were computed while the chunk was made: the CRCs of blocks, the CRC of all names,
+        #: and whether one of them has a line feed.
+        self.known_blocks: BlockHashes | None = None
         self._bounds: tuple[bytes, bytes] | None = None
-        self._crc: TextCrc | None = None
+        self.known_crc: TextCrc | None = None
         self._head: int | None = -1
         self._forms: ChunkForms | None = None
-        self._newline: bool | None = None
+        self.known_newline: bool | None = None
         self._json_text: bool | None = None
         self._plain: bool | None = None
         self._memo: BoundedCache[MemoKey, Any] | None = None
@@ -160,8 +163,8 @@ class Chunk:
         """A chunk of the same topics with other values of properties: the columns are shared."""
         chunk = Chunk(self.namespace, self.domain, self.fields, self.field_offsets, properties)
         chunk.is_mapped, chunk.offsets_mapped = self.is_mapped, self.offsets_mapped
-        chunk._checked, chunk._blocks, chunk._crc = self._checked, self._blocks, self._crc
-        chunk._forms, chunk._plain, chunk._newline = self._forms, self._plain, self._newline
+        chunk._checked, chunk.known_blocks, chunk.known_crc = self._checked, self.known_blocks, self.known_crc
+        chunk._forms, chunk._plain, chunk.known_newline = self._forms, self._plain, self.known_newline
         chunk._json_text = self._json_text
         return chunk
 
@@ -176,7 +179,7 @@ class Chunk:
         own = 0 if self.is_mapped else self.fields_size
         own += 0 if self.offsets_mapped else int(self.field_offsets.nbytes)
         own += 0 if self._forms is None else self._forms.nbytes
-        own += 0 if self._blocks is None else self._blocks.nbytes
+        own += 0 if self.known_blocks is None else self.known_blocks.nbytes
         return own + sum(codes.nbytes for codes in self.properties.values())
 
     @property
@@ -280,42 +283,24 @@ class Chunk:
     @property
     def crc(self) -> TextCrc:
         """The CRC of all names, each after a comma; computed once."""
-        if self._crc is None:
+        if self.known_crc is None:
             # The blocks take no longer than the whole, and a change of the chunk needs them.
-            is_small = self._blocks is None and self.size < _FEW
-            self._crc = crc_of_fields(self.column(0, self.size)) if is_small else self.blocks.total()
-        return self._crc
-
-    @property
-    def is_hashed(self) -> bool:
-        """Whether :attr:`crc` is known."""
-        return self._crc is not None
-
-    def know_crc(self, crc: TextCrc) -> None:
-        """Take the CRC that was computed while the chunk was made."""
-        self._crc = crc
+            is_small = self.known_blocks is None and self.size < _FEW
+            self.known_crc = crc_of_fields(self.column(0, self.size)) if is_small else self.blocks.total()
+        return self.known_crc
 
     @property
     def blocks(self) -> BlockHashes:
         """The CRCs of its blocks; computed once."""
-        if self._blocks is None:
-            self._blocks = BlockHashes.of(self.column(0, self.size))
-        return self._blocks
-
-    @property
-    def has_blocks(self) -> bool:
-        """Whether :attr:`blocks` are known."""
-        return self._blocks is not None
-
-    def know_blocks(self, blocks: BlockHashes) -> None:
-        """Take the CRCs of blocks that were computed while the chunk was made."""
-        self._blocks = blocks
+        if self.known_blocks is None:
+            self.known_blocks = BlockHashes.of(self.column(0, self.size))
+        return self.known_blocks
 
     def bytes_to_hash(self, low: int, high: int) -> int:
         """Bytes of names that :meth:`text_crc` reads for a range of rows."""
-        if high - low == self.size and self._crc is not None:
+        if high - low == self.size and self.known_crc is not None:
             return 0
-        if self._blocks is not None:
+        if self.known_blocks is not None:
             return min(self.fields_size, _FEW * (self.fields_size // self.size + 1))
         return (
             self.field_offsets.item(high) - self.field_offsets.item(low)
@@ -327,9 +312,7 @@ class Chunk:
     def head(self) -> int | None:
         """How many bytes precede each name in its field; ``None`` if that differs from name to name."""
         if self._head == -1:
-            sizes = np.diff(self.field_offsets)
-            head = name_start(int(sizes.min()))
-            self._head = head if head == name_start(int(sizes.max())) else None
+            self._head = alike_start(np.diff(self.field_offsets))
         return self._head
 
     def text_crc(self, low: int, high: int, rows: _Array | None = None) -> TextCrc:
@@ -400,22 +383,13 @@ class Chunk:
     @property
     def has_newline(self) -> bool:
         """Whether a name has a line feed, which ``.`` does not match."""
-        if self._newline is None:
+        if self.known_newline is None:
             self.check(0, self.size)
             known = bool((np.frombuffer(self.body(0, self.size), np.uint8) == 0x0A).any())
             if known:  # it may be a part of a length
                 known = bool(pc.any(pc.match_substring(self.names(0, self.size), "\n")).as_py())
-            self._newline = known
-        return self._newline
-
-    @property
-    def is_one_line(self) -> bool:
-        """Whether it is known already that no name has a line feed."""
-        return self._newline is False
-
-    def know_one_line(self) -> None:
-        """Take it as known that no name has a line feed."""
-        self._newline = False
+            self.known_newline = known
+        return self.known_newline
 
     @property
     def is_json_text(self) -> bool:

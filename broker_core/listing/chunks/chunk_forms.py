@@ -15,7 +15,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from broker_core.listing.fields.fields_codec import SHORT_FIELD, binary_column, decode_fields, name_start
+from broker_core.listing.fields.fields_codec import (
+    SHORT_FIELD,
+    alike_start,
+    binary_column,
+    decode_fields,
+    name_start,
+)
 from broker_core.names import (
     PARTITION_SUFFIX,
     column_data,
@@ -76,9 +82,8 @@ class PlainForms:
 
     def _forms(self, fields: pa.LargeBinaryArray) -> pa.LargeStringArray:
         if self._skip == -1:
-            sizes = np.diff(self.offsets)
-            start = name_start(int(sizes.min()))
-            self._skip = start + self._head if start == name_start(int(sizes.max())) else None
+            start = alike_start(np.diff(self.offsets))
+            self._skip = None if start is None else start + self._head
         if self._skip is None:
             return decode_fields(fields, skip=self._head)
         # The names were checked, and their first bytes are whole characters.

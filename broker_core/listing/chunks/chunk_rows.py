@@ -73,7 +73,7 @@ def _read_only(rows: _Array) -> _Array:
 class ChunkRows:
     """Rows ``low`` to ``high`` of a chunk, or only ``rows`` (ascending, int32) among them if given."""
 
-    __slots__ = ("_body", "_fields_size", "_text", "high", "low", "rows")
+    __slots__ = ("_body", "_fields_size", "high", "known_text", "low", "rows")
 
     def __init__(self, low: int, high: int, rows: _Array | None = None) -> None:
         self.low = low
@@ -81,7 +81,7 @@ class ChunkRows:
         self.rows = None if rows is None else _read_only(rows)
         self._body: bytes | None = None
         self._fields_size: int | None = None
-        self._text: TextCrc | None = None
+        self.known_text: TextCrc | None = None
 
     @classmethod
     def of(cls, rows: _Array) -> ChunkRows:
@@ -96,7 +96,7 @@ class ChunkRows:
     def know(self, body: bytes, text: TextCrc) -> None:
         """Take the encoded fields and the CRC that were at hand when the rows were found."""
         self._fields_size = len(body)
-        self._text = text
+        self.known_text = text
         if self.rows is not None and len(body) <= _KEPT:
             self._body = body
 
@@ -157,11 +157,6 @@ class ChunkRows:
 
     def text(self, chunk: _Chunk) -> TextCrc:
         """The CRC of the names; computed once."""
-        if self._text is None:
-            self._text = chunk.text_crc(self.low, self.high, self.rows)
-        return self._text
-
-    @property
-    def is_hashed(self) -> bool:
-        """Whether :meth:`text` is known."""
-        return self._text is not None
+        if self.known_text is None:
+            self.known_text = chunk.text_crc(self.low, self.high, self.rows)
+        return self.known_text

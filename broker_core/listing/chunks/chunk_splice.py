@@ -41,7 +41,7 @@ def is_quick_to_splice(chunk: Chunk) -> bool:
     return (
         chunk.fields_size <= chunk_size().most - _QUICK  # else it is cut
         and chunk.is_believed
-        and chunk.has_blocks
+        and chunk.known_blocks is not None
         and chunk.is_searchable
         and chunk.is_plain
     )
@@ -61,15 +61,15 @@ def spliced_chunk(chunk: Chunk, gone: _Array, put: _Array, fresh: Chunk | None) 
     if _ROWS_EACH * (len(gone) + len(put) - 1) <= chunk.size:  # else all is hashed, when needed
         blocks = chunk.blocks.after(gone.tolist(), put.tolist(), made.column(0, made.size))
         if blocks is not None:
-            made.know_blocks(blocks)
+            made.known_blocks = blocks
     # If it is not known whether the chunk is plain, finding out reads all of it.
     if chunk.is_searchable or chunk.fields_size <= _QUICK:
         if chunk.is_plain and fresh.is_plain:
             made.know_plain(True)
         elif not chunk.is_plain and len(gone) + len(put) <= _MANY:
             made.know_forms(_spliced_forms(chunk, gone, put, fresh))
-    if chunk.is_one_line and not fresh.has_newline:
-        made.know_one_line()
+    if chunk.known_newline is False and not fresh.has_newline:
+        made.known_newline = False
     return made
 
 

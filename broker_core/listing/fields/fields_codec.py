@@ -32,6 +32,7 @@ from broker_core.names import (
 
 __all__ = [
     "SHORT_FIELD",
+    "alike_start",
     "binary_column",
     "check_fields",
     "checked_column",
@@ -57,6 +58,12 @@ def name_start(size: int) -> int:
     while size > (1 << (7 * width)) + width:
         width += 1
     return 1 + width
+
+
+def alike_start(sizes: _Array) -> int | None:
+    """The offset of the name in each field of the given sizes, at least one; ``None`` if it differs."""
+    start = name_start(int(sizes.min()))
+    return start if start == name_start(int(sizes.max())) else None
 
 
 def binary_column(data: pa.Buffer, offsets: _Array) -> pa.LargeBinaryArray:
@@ -106,8 +113,8 @@ def decode_fields(fields: pa.LargeBinaryArray, *, comma: bool = False, skip: int
             return pc.binary_replace_slice(column, 0, 1 + width, b",")
         return without_ends(column, 1 + width + skip, 0)
 
-    start = name_start(int(sizes.min()))
-    if start == name_start(int(sizes.max())):  # as a rule, and then nothing is done name by name
+    start = alike_start(sizes)
+    if start is not None:  # as a rule, and then nothing is done name by name
         return decoded(fields, None, start - 1)
     return _by_width(fields, _head_widths(sizes), decoded)
 

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from broker_core.listing.chunks.chunk import Chunk
 from broker_core.listing.chunks.json_escapes import escaped, needs_escapes
-from broker_core.listing.fields.fields_codec import decode_fields, name_start
+from broker_core.listing.fields.fields_codec import alike_start, decode_fields
 from broker_core.listing.listing import Selection, data_of, part_of
 from broker_core.listing.rendered.pieces import BlockSize
 from broker_core.names import column_data, contains
@@ -41,12 +41,10 @@ class NameBlock:
     @classmethod
     def of_fields(cls, fields: pa.LargeBinaryArray, chunk: Chunk | None = None) -> NameBlock:
         """A block of encoded names, which are checked; at least one."""
-        known = None if chunk is None else chunk.head
-        if known is not None:
-            return cls(fields, known, chunk)
-        sizes = np.diff(column_data(fields)[1])
-        head = name_start(int(sizes.min()))
-        if head == name_start(int(sizes.max())):  # as a rule
+        head = None if chunk is None else chunk.head
+        if head is None:
+            head = alike_start(np.diff(column_data(fields)[1]))
+        if head is not None:  # as a rule
             return cls(fields, head, chunk)
         return cls(decode_fields(fields, comma=True), 1, chunk)
 

@@ -180,7 +180,7 @@ class _FilteredRows(ChunkRows):
     @classmethod
     def kept(cls, kept: _KeptRows, rows: _Array) -> _FilteredRows:
         made = cls(int(rows[0]), int(rows[-1]) + 1, rows)
-        made._text, made._kept = kept.text, kept
+        made.known_text, made._kept = kept.text, kept
         return made
 
     def text(self, chunk: Any) -> TextCrc:

@@ -86,7 +86,7 @@ def chunk_of(
     head = f"{domain}://{namespace}/".encode()
     if not (chunk.name(0).startswith(head) and chunk.name(rows - 1).startswith(head)):
         raise RefusedFile("its names are of another namespace")
-    chunk.know_crc(TextCrc(crc, size))
+    chunk.known_crc = TextCrc(crc, size)
     if "forms" in columns:
         chunk.know_forms(_forms(columns, rows))
     else:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from broker_core.listing.hashes.topics_hash import topics_hash
 from broker_core.listing.listing import data_of, part_of, unhashed_bytes
-from broker_core.listing.listing_part import compute_hash, remembered_hash
 from broker_core.patterns import compile_pattern
 from tests.support.chunks import tiny_chunks
 from tests.support.topics import listing_of, persistent
@@ -15,12 +14,12 @@ def test_what_is_remembered_by_the_listing() -> None:
     data = data_of(listing)
     given, found = part_of(listing.rows([0, 2])), part_of(listing.matching(compile_pattern("t/n/[ac]")))
     for part in (given, found):
-        assert remembered_hash(data, part) is None
-        assert compute_hash(data, part) == topics_hash(persistent("a", "c"))
-    assert remembered_hash(data, given) == topics_hash(persistent("a", "c"))
-    assert remembered_hash(data, found) is None  # the part itself is remembered, and has it
+        assert part.remembered_hash(data) is None
+        assert part.compute_hash(data) == topics_hash(persistent("a", "c"))
+    assert given.remembered_hash(data) == topics_hash(persistent("a", "c"))
+    assert found.remembered_hash(data) is None  # the part itself is remembered, and has it
     stretch = part_of(listing.range(1, 3))
-    assert compute_hash(data, stretch) == remembered_hash(data, stretch) == topics_hash(persistent("b", "c"))
+    assert stretch.compute_hash(data) == stretch.remembered_hash(data) == topics_hash(persistent("b", "c"))
 
 
 def test_only_chunks_that_changed_are_read_again() -> None:

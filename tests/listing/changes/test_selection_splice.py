@@ -219,11 +219,11 @@ def test_where_much_changes_all_is_hashed_in_one_go() -> None:
         gone = names[:: 5000 // count]
         changed = every.with_changes(gone, every.listing.range(0, 0))
         (chunk,) = data_of(changed.listing).chunks
-        assert chunk.is_hashed
-        assert chunk.has_blocks is by_blocks
+        assert chunk.known_crc is not None
+        assert (chunk.known_blocks is not None) is by_blocks
         assert_selection(changed, sorted({*names} - {*gone}))
         again = changed.with_changes(persistent("00001"), every.listing.range(0, 0))
-        assert data_of(again.listing).chunks[0].has_blocks, "a small change made them"
+        assert data_of(again.listing).chunks[0].known_blocks is not None, "a small change made them"
         assert_selection(again, sorted({*names} - {*gone, *persistent("00001")}))
 
 

@@ -36,9 +36,9 @@ def test_names_and_bytes(chunk: Chunk) -> None:
 
 
 def test_hashes_are_computed_once(chunk: Chunk) -> None:
-    assert not chunk.is_hashed
+    assert chunk.known_crc is None
     assert crc_text(without_first_comma(chunk.crc)) == topics_hash(NAMES)
-    assert chunk.is_hashed
+    assert chunk.known_crc is not None
     assert chunk.crc is chunk.text_crc(0, 10_000)
     for low, high in ((0, 10), (0, 32), (40, 73), (100, 9000), (5000, 10_000), (7, 7)):
         assert crc_text(without_first_comma(chunk.text_crc(low, high))) == topics_hash(NAMES[low:high])
@@ -89,7 +89,7 @@ def test_other_properties_share_the_columns(chunk: Chunk) -> None:
     codes = PropertyCodes.of(pa.array(["a", "b"] * 5000, pa.large_string()))
     other = chunk.with_properties({"team": codes})
     assert other.fields is chunk.fields
-    assert other.is_hashed
+    assert other.known_crc is not None
     assert other.with_values({"team": "b"}).array.tolist() == list(range(1, 10_000, 2))
     assert len(other.with_values({"team": "b", "x": "y"})) == len(chunk.with_values({"team": "b"})) == 0
     assert len(other.with_values({})) == 10_000

@@ -44,8 +44,8 @@ def test_rows_at_places_among_them() -> None:
 def test_the_size_and_the_hash_of_the_names() -> None:
     for rows in (ChunkRows(1, 4), ChunkRows.of(np.array([0, 3])), ChunkRows(0, 5), ChunkRows(2, 2)):
         names = [NAMES[row] for row in rows.array]
-        assert not rows.is_hashed
+        assert rows.known_text is None
         assert crc_text(without_first_comma(rows.text(CHUNK))) == topics_hash(names)
-        assert rows.is_hashed
+        assert rows.known_text is not None
         assert rows.text(CHUNK).size == sum(len(name) + 1 for name in names)
         assert rows.fields_size(CHUNK) == sum(len(name) + (2 if len(name) < 128 else 3) for name in names)

@@ -81,11 +81,11 @@ def test_the_chunk_before_stays_as_it_was() -> None:
 def test_that_no_name_has_a_line_feed_stays_known() -> None:
     chunk = chunk_of(["b", "c"])
     none = np.array([], np.int64)
-    assert not spliced_chunk(chunk, np.array([0]), none, None).is_one_line, "nobody has looked"
+    assert spliced_chunk(chunk, np.array([0]), none, None).known_newline is None, "nobody has looked"
     assert not chunk.has_newline
-    assert spliced_chunk(chunk, np.array([0]), none, None).is_one_line
-    assert spliced_chunk(chunk, none, np.array([0]), chunk_of(["a"])).is_one_line
-    assert not spliced_chunk(chunk, none, np.array([0]), chunk_of(["a\nb"])).is_one_line
+    assert spliced_chunk(chunk, np.array([0]), none, None).known_newline is False
+    assert spliced_chunk(chunk, none, np.array([0]), chunk_of(["a"])).known_newline is False
+    assert spliced_chunk(chunk, none, np.array([0]), chunk_of(["a\nb"])).known_newline is not False
 
 
 def test_of_a_small_chunk_it_is_found_out_whether_it_is_plain() -> None:

@@ -133,7 +133,7 @@ def test_what_is_known_of_found_rows_is_what_their_chunk_says() -> None:
         same = ChunkRows.of(found.array)
         wanted = [row for row in range(900) if pattern.matches(search.chunk.name(row).decode())]
         assert found.array.tolist() == wanted
-        assert found.is_hashed
+        assert found.known_text is not None
         assert found.text(search.chunk) == same.text(search.chunk)
         assert found.fields_size(search.chunk) == same.fields_size(search.chunk)
         assert bytes(found.body(search.chunk)) == bytes(same.body(search.chunk))
