@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from itertools import accumulate, pairwise
 from operator import attrgetter
 from typing import Any, Final, TypeAlias
@@ -22,13 +22,12 @@ from broker_core.errors import InvalidListing
 from broker_core.listing.chunks.chunk import Chunk, have_alike_bounds
 from broker_core.listing.chunks.chunk_rows import ChunkRows, MemoKey, Remembered
 from broker_core.listing.chunks.claimed_chunks import claimed_chunks
-from broker_core.listing.fields.fields_codec import SHORT_FIELD, name_start
 from broker_core.listing.hashes.joined_crcs import JoinedCrcs, TextCrc, joined, without_first_comma
 from broker_core.listing.hashes.topics_hash import EMPTY_HASH, crc_text
 from broker_core.memory import BoundedCache
 from broker_core.names import Mode, NamespaceName, hash_order_bytes, hash_order_key
 
-__all__ = ["ListingData", "Pieces", "RowsKey", "key_reader"]
+__all__ = ["ListingData", "Pieces", "RowsKey"]
 
 #: A key that identifies rows: the first and the row after the last, or a digest of row numbers.
 RowsKey: TypeAlias = "tuple[int, int] | bytes"
@@ -451,7 +450,7 @@ class ListingData:
         if behind == first:
             return first, 0, False
         chunk = self.chunks[behind - 1]
-        key_at = key_reader(chunk)
+        key_at = chunk.key_reader()
         row = bisect_left(range(chunk.size), key, key=key_at)
         return behind - 1, row, row < chunk.size and key_at(row) == key
 
@@ -471,18 +470,6 @@ class ListingData:
         if self._first_keys is None:  # few lookups are not worth a look at every chunk
             return bisect_right(self.chunks, key, first, end, key=_first_key)
         return bisect_right(self._first_keys, key, first, end)
-
-
-def key_reader(chunk: Chunk) -> Callable[[int], bytes]:
-    """A function from a row of a chunk to the key of its name, which sorts in the order of the hash."""
-    data, offsets = memoryview(chunk.fields), chunk.field_offsets.data
-
-    def key_at(row: int) -> bytes:
-        start, stop = offsets[row], offsets[row + 1]
-        head = 2 if stop - start <= SHORT_FIELD else name_start(stop - start)
-        return hash_order_bytes(data[start + head : stop].tobytes())
-
-    return key_at
 
 
 def _first_key(chunk: Chunk) -> bytes:

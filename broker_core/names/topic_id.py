@@ -58,8 +58,13 @@ def _in_order(ids: NDArray[np.uint8]) -> bytes:
 
 
 def new_topic_id() -> uuid.UUID:
-    """One fresh id, as from :func:`new_topic_ids`."""
-    return uuid.UUID(bytes=_random_ids(1).tobytes())
+    """One fresh id, as from :func:`new_topic_ids`, without columns: they would take five times as long."""
+    made = bytearray(os.urandom(_ID_BYTES))
+    while made[0] & 0xFC == 0xF8:
+        made[0] = os.urandom(1)[0]
+    made[6] = made[6] & 0x0F | 0x40
+    made[8] = made[8] & 0x3F | 0x80
+    return uuid.UUID(bytes=bytes(made))
 
 
 def topic_ids_of_a_request(count: int) -> list[uuid.UUID]:

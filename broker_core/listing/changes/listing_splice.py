@@ -32,7 +32,7 @@ from broker_core.listing.chunks.chunk_rows import Remembered
 from broker_core.listing.chunks.chunk_splice import is_quick_to_splice, spliced_chunk
 from broker_core.listing.chunks.property_codes import PropertyCodes
 from broker_core.listing.fields.fields_codec import gathered
-from broker_core.listing.listing_data import ListingData, key_reader
+from broker_core.listing.listing_data import ListingData
 from broker_core.names import (
     NON_PERSISTENT,
     PERSISTENT,
@@ -115,7 +115,7 @@ def remembered_places(data: ListingData, keys: Sequence[bytes]) -> list[Place]:
 
 
 def _places_in(chunk: Chunk, number: int, keys: Sequence[bytes]) -> list[Place]:
-    key_at = key_reader(chunk)
+    key_at = chunk.key_reader()
     found: list[Place] = [(number, 0, False)] * len(keys)
     # (keys from, to; rows from, to): the one in the middle is looked up, and bounds those on both sides.
     left = [(0, len(keys), 0, chunk.size)]

@@ -12,7 +12,7 @@ chunk is such a chunk whose fields are a memory-mapped file.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, Final
@@ -29,6 +29,7 @@ from broker_core.listing.chunks.chunk_rows import ChunkRows, MemoKey, Remembered
 from broker_core.listing.chunks.json_escapes import needs_escapes
 from broker_core.listing.chunks.property_codes import PropertyCodes
 from broker_core.listing.fields.fields_codec import (
+    SHORT_FIELD,
     alike_start,
     binary_column,
     check_fields,
@@ -40,7 +41,7 @@ from broker_core.listing.fields.fields_codec import (
 from broker_core.listing.hashes.joined_crcs import TextCrc, joined
 from broker_core.listing.hashes.topics_hash import extend_crc
 from broker_core.memory import BoundedCache
-from broker_core.names import PERSISTENT, Mode, NamespaceName
+from broker_core.names import PERSISTENT, Mode, NamespaceName, hash_order_bytes
 
 __all__ = ["Chunk", "frozen", "have_alike_bounds", "rows_key"]
 
@@ -279,6 +280,17 @@ class Chunk:
         """One full name."""
         start, stop = self.field_offsets.item(row), self.field_offsets.item(row + 1)
         return bytes(memoryview(self.fields)[start + name_start(stop - start) : stop])
+
+    def key_reader(self) -> Callable[[int], bytes]:
+        """A function from a row to the key of its name, which sorts in the order of the hash."""
+        data, offsets = memoryview(self.fields), self.field_offsets.data
+
+        def key_at(row: int) -> bytes:
+            start, stop = offsets[row], offsets[row + 1]
+            head = 2 if stop - start <= SHORT_FIELD else name_start(stop - start)
+            return hash_order_bytes(data[start + head : stop].tobytes())
+
+        return key_at
 
     @property
     def crc(self) -> TextCrc:
