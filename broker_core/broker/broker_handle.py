@@ -77,8 +77,7 @@ class BrokerHandle:
         A single string is one problem. ``GET /plugins`` shows the texts to every client, so they have no secrets. From
         any thread, as :meth:`topics_changed`. Raises :exc:`TypeError` for anything but a collection of strings.
         """
-        told = as_problems(problems)
-        self._on_loop(self._pipeline.dispatcher.report_problems, self._plugin, told)
+        self._on_loop(self._pipeline.dispatcher.report_problems, self._plugin, as_problems(problems))
 
     def spawn(self, factory: Callable[..., Any], *, name: str, restart: bool = True) -> None:
         """Run ``factory`` beside the hooks, until it returns or the broker stops; from any thread.

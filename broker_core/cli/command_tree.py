@@ -28,7 +28,7 @@ _KAFKA: Final[DeferredTable] = {
             "create": ("kafka.topics_create:create_topics", "Create topics."),
             "describe": ("kafka.topics_describe:describe_topics", "Show topics with their partitions."),
             "delete": ("kafka.topics_delete:delete_topics", "Delete topics, by name or by id."),
-            "alter": ("kafka.topics_alter:alter_topics", "Let topics have more partitions."),
+            "alter": ("kafka.topics_alter:alter_topics", "Add partitions to topics."),
         },
         "List, create, describe, delete and extend topics of a Kafka server, which may be this one.",
     ),
@@ -103,7 +103,7 @@ _TOPICS: Final[DeferredTable] = {
     "set-properties": (
         "topics.set_properties:set_topic_properties",
         (
-            "Set or take away properties of a topic with all its partitions, or of all topics that match a "
+            "Set or remove properties of a topic with all its partitions, or of all topics that match a "
             "pattern."
         ),
     ),

@@ -34,7 +34,7 @@ def _advice(text: str, command: str) -> str:
     """Advice on an unknown option, command or argument, if the parser gives none."""
     help_of = f"`broker-core {command} --help`" if command else "`broker-core --help`"
     if not command and text.startswith(("No such option: --config", "No such option: --debug")):
-        return "; it stands behind the command: `broker-core serve --config FILE`"
+        return "; it stands after the command: `broker-core serve --config FILE`"
     if "unexpected extra argument" in text:
         return (
             "; settings are given by --config FILE" if ".toml" in text else f"; {help_of} shows what it takes"

@@ -47,16 +47,16 @@ async def watch_topics(
             raise error
         say(f"{error}; the topics stay as they were")
 
-    asked = _Asked(client, question)
+    fixed = _FixedQuestion(client, question)
     discovery = PatternDiscovery(
-        asked,
+        fixed,
         f"persistent://{question.namespace}/.*",
         question.properties,
         period=period,
         confirmations=confirmations,
         mode=question.mode,
         on_error=failed,
-        watches=asked,
+        watches=fixed,
         on_watching=says,
     )
     with _ending_with_the_reader(discovery.close):
@@ -66,7 +66,7 @@ async def watch_topics(
                 print_change("-", change.removed.names, form)
 
 
-class _Asked:
+class _FixedQuestion:
     """A client that asks for the namespace and pattern of a question, or for all topics, whatever it is passed."""
 
     def __init__(self, client: LookupClient, question: GivenQuestion) -> None:

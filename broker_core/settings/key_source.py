@@ -48,7 +48,7 @@ class KeySource:
             raise ValueError(f"{text!r} names no variable of the environment")
         data = _DATA.fullmatch(text.strip())
         if data is not None:
-            _decoded(data[1], "the text behind 'base64,'")
+            _decoded(data[1], "the text after 'base64,'")
             return cls("data", data[1])
         # The text may be the key itself, so it is not shown.
         raise ValueError(f"it is none of {_FORMS}")
@@ -73,7 +73,7 @@ class KeySource:
         if self.kind == "file":
             return _bytes_of(Path(self.text))
         if self.kind == "data":
-            return _decoded(self.text, "the text behind 'base64,'")
+            return _decoded(self.text, "the text after 'base64,'")
         value = self._variable()
         data = _DATA.fullmatch(value.strip())
         if data is not None:

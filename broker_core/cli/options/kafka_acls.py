@@ -119,7 +119,10 @@ class GivenBindings:
     allow_principal: Annotated[
         list[str] | None,
         typer.Option(
-            "--allow-principal", metavar="User:NAME", help="Who may; User:* is everybody.", show_default=False
+            "--allow-principal",
+            metavar="User:NAME",
+            help="A principal that is allowed; User:* is every one.",
+            show_default=False,
         ),
     ] = None
     deny_principal: Annotated[
@@ -127,14 +130,17 @@ class GivenBindings:
         typer.Option(
             "--deny-principal",
             metavar="User:NAME",
-            help="Who may not, whatever else allows it.",
+            help="A principal that is denied, whatever else allows it.",
             show_default=False,
         ),
     ] = None
     host: Annotated[
         list[str] | None,
         typer.Option(
-            "--host", metavar="ADDRESS", help="From this IP address; without it, any.", show_default=False
+            "--host",
+            metavar="ADDRESS",
+            help="Only from this IP address; by default from any.",
+            show_default=False,
         ),
     ] = None
     operation: Annotated[
@@ -142,7 +148,7 @@ class GivenBindings:
         typer.Option(
             "--operation",
             metavar="OPERATION",
-            help="Such as Describe or AlterConfigs; without it, all.",
+            help="An operation, such as Describe or AlterConfigs; without it, all.",
             show_default=False,
         ),
     ] = None
@@ -153,7 +159,9 @@ class GivenBindings:
     resource_pattern_type: Annotated[
         str,
         typer.Option(
-            "--resource-pattern-type", metavar="literal|prefixed", help="prefixed: all names that begin so."
+            "--resource-pattern-type",
+            metavar="literal|prefixed",
+            help="prefixed: all names that begin with the given one.",
         ),
     ] = "literal"
 
@@ -207,7 +215,7 @@ class GivenBindings:
             if not (is_legal(f"{name}x" if is_prefixed else name) or name == "*"):
                 raise UnusableQuestion(
                     f"--topic {name!r}: no topic of Kafka can have this name, which is the one without its namespace; "
-                    "all that begin so are meant with --resource-pattern-type prefixed, without a '*'"
+                    "all that begin with a text are meant with --resource-pattern-type prefixed, without a '*'"
                 )
         for each in bindings:
             mistake = mistake_in(each)

@@ -37,7 +37,7 @@ IdOption = Annotated[
 ]
 IfExistsOption = Annotated[
     bool,
-    typer.Option("--if-exists", help="Pass over topics that are not there.", show_default=False),
+    typer.Option("--if-exists", help="Skip topics that do not exist.", show_default=False),
 ]
 
 

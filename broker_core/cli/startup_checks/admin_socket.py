@@ -53,15 +53,15 @@ def _reload_checks(url: str, config: Path | None) -> Iterator[Check]:
     from broker_core.cli.running_broker import BrokerUnreachable, get, reload_page
 
     try:
-        told = json.loads(get(url, reload_page(config), timeout=PATIENCE))
-        problems, changed, restart = told["problems"], told["changed"], told["restart"]
+        answer = json.loads(get(url, reload_page(config), timeout=PATIENCE))
+        problems, changed, restart = answer["problems"], answer["changed"], answer["restart"]
     except (BrokerUnreachable, ValueError, KeyError, TypeError):
         return  # of another release
-    if told.get("another_file"):
-        yield Check.warning("reload", f"the running server has other settings: {told['another_file']}")
+    if answer.get("another_file"):
+        yield Check.warning("reload", f"the running server has other settings: {answer['another_file']}")
         return
     # A program that embeds a server has no file to read again: nothing is wrong.
-    for name, reason in (problems | ({} if told.get("given") else told["failed"])).items():
+    for name, reason in (problems | ({} if answer.get("given") else answer["failed"])).items():
         yield Check.error("reload", f"the server that runs goes on with what it had: {name}: {reason}")
     if changed:
         yield Check.warning("reload", f"not in force yet, run broker-core reload: {_names(changed)}")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["authorization_checks", "names_lost_by_role", "names_lost_checks"]
 
 #: Namespaces that are named for a role.
-_TOLD: Final = 5
+_SHOWN: Final = 5
 _MORE: Final = (
     "more pairs of patterns of roles overlap than are compared ({:,}): roles that match others may lose more"
 )
@@ -88,8 +88,8 @@ def names_lost_checks(settings: Settings) -> Iterator[Check]:
     if not are_all:
         yield Check.warning("authorization.topics", _MORE.format(MOST_PAIRS))
     for number, texts in unmatched:
-        shown = ", ".join(map(repr, texts[:_TOLD]))
-        more = f" and {counted(len(texts) - _TOLD, 'pattern')} more" if len(texts) > _TOLD else ""
+        shown = ", ".join(map(repr, texts[:_SHOWN]))
+        more = f" and {counted(len(texts) - _SHOWN, 'pattern')} more" if len(texts) > _SHOWN else ""
         yield Check.warning(
             f"authorization.rules.{number}.topics", f"it denies no topic of the catalogue by {shown}{more}"
         )
@@ -123,11 +123,11 @@ def names_lost_by_role(
 
 def _losses_text(lost: Mapping[str, LostNames]) -> str:
     """A text with the number of names that a role loses in each namespace."""
-    told = ", ".join(
+    shown = ", ".join(
         f"{each.names} of {each.of} in {namespace}{' (denied: AuthorizationError)' if each.denied else ''}"
-        for namespace, each in islice(lost.items(), _TOLD)
+        for namespace, each in islice(lost.items(), _SHOWN)
     )
-    return f"{told} and {counted(len(lost) - _TOLD, 'namespace')} more" if len(lost) > _TOLD else told
+    return f"{shown} and {counted(len(lost) - _SHOWN, 'namespace')} more" if len(lost) > _SHOWN else shown
 
 
 async def _listings(path: Path) -> list[Listing]:

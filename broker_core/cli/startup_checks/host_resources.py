@@ -42,11 +42,11 @@ def host_checks(settings: Settings) -> Iterator[Check]:
     memory = _memory()
     if memory is None:
         return
-    told = f"{budget / 2**20:,.0f} MiB of permits and snapshots, {memory / 2**20:,.0f} MiB of memory"
+    sizes = f"{budget / 2**20:,.0f} MiB of permits and snapshots, {memory / 2**20:,.0f} MiB of memory"
     if budget > memory:
-        yield Check.warning("memory", f"{told}: the system ends the process before a limit refuses anything")
+        yield Check.warning("memory", f"{sizes}: the system ends the process before a limit refuses anything")
     else:
-        yield Check.ok("memory", told)
+        yield Check.ok("memory", sizes)
 
 
 def _memory() -> int | None:

@@ -27,7 +27,7 @@ def _unfit(settings: Settings) -> Iterator[Check]:
         yield Check.warning(
             "limits.permit_timeout",
             f"{limits.permit_timeout:g} s is longer than the {CLIENTS_WAIT:g} s that clients wait for an answer: "
-            "they ask again, and what they waited for is made for nobody",
+            "they ask again, and nobody reads the first answer",
         )
     if pulsar.write_timeout > limits.permit_timeout:
         yield Check.warning(
@@ -43,7 +43,7 @@ def _unfit(settings: Settings) -> Iterator[Check]:
             yield Check.warning(
                 f"quotas.{quota.name}",
                 f"max_wait {quota.max_wait:g} s is longer than the {CLIENTS_WAIT:g} s that clients wait for an answer, "
-                "and that Kafka's are told to wait at the most",
+                "and is more than the throttle time that Kafka clients are given",
             )
     for name in ("heap_permits", "direct_permits", "snapshots"):
         if not getattr(limits, name):

@@ -55,8 +55,8 @@ class PostgresPlugin:
             )
         # A list of plugins needs no database driver; importing it takes longer than the event loop may wait.
         module = await asyncio.to_thread(import_module, "broker_core_postgres.service")
-        told = () if broker is None else (broker.topics_changed, broker.report_problems)
-        service: PostgresService = module.PostgresService(settings, *told)
+        callbacks = () if broker is None else (broker.topics_changed, broker.report_problems)
+        service: PostgresService = module.PostgresService(settings, *callbacks)
         await service.start()
         if broker is not None:
             service.metrics.register(broker.metrics_registry)

@@ -43,7 +43,7 @@ EXAMPLES: Final = examples(
     "broker-core kafka acls list acme/orders",
     "# all ACLs about the topic public-a, with those of prefixes and of '*'",
     "broker-core kafka acls list acme/orders --topic public-a --resource-pattern-type match",
-    "# of a server that is asked",
+    "# the ACLs of a Kafka server",
     "broker-core kafka acls list --bootstrap kafka:9092",
     "broker-core kafka acls remove acme/orders --allow-principal User:orders-app --operation Describe --topic '*'",
 )

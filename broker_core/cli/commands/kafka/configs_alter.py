@@ -34,7 +34,7 @@ async def alter_configs(
         list[str] | None, _pairs("--set", "KEY=VALUE", "Give a config a value; may be repeated.")
     ] = None,
     deleted: Annotated[
-        list[str] | None, _pairs("--delete", "KEY", "Let a config have its default; may be repeated.")
+        list[str] | None, _pairs("--delete", "KEY", "Reset a config to its default; may be repeated.")
     ] = None,
     appended: Annotated[
         list[str] | None, _pairs("--append", "KEY=VALUE", "Add a value to a list; may be repeated.")
@@ -44,9 +44,7 @@ async def alter_configs(
     ] = None,
     validate_only: Annotated[
         bool,
-        typer.Option(
-            "--validate-only", help="Change nothing, say what would come of it.", show_default=False
-        ),
+        typer.Option("--validate-only", help="Change nothing, say what would happen.", show_default=False),
     ] = False,
     server: GivenKafka,
 ) -> None:

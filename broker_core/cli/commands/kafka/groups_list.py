@@ -38,7 +38,8 @@ async def list_groups(
 ) -> None:
     """List the groups of all nodes that the user may see.
 
-    While the cluster has given up a node that keeps groups, these are missing: it is said, and the exit code is 1.
+    While the cluster has given up a node that keeps groups, these are missing: a line on standard error says so, and
+    the exit code is 1.
     """
     from broker_core.cli.error_line import say
     from broker_core.cli.exit_codes import EXIT_FAILED

@@ -26,14 +26,12 @@ async def alter_topics(
     ],
     validate_only: Annotated[
         bool,
-        typer.Option(
-            "--validate-only", help="Change nothing, say what would come of it.", show_default=False
-        ),
+        typer.Option("--validate-only", help="Change nothing, say what would happen.", show_default=False),
     ] = False,
     if_exists: IfExistsOption = False,
     server: GivenKafka,
 ) -> None:
-    """Let topics have more partitions."""
+    """Add partitions to topics."""
     from broker_core.cli.printed_results import print_results
 
     async with server.connected(invocation) as client:

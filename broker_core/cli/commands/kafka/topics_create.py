@@ -43,13 +43,11 @@ async def create_topics(
     ] = None,
     validate_only: Annotated[
         bool,
-        typer.Option(
-            "--validate-only", help="Create nothing, say what would come of it.", show_default=False
-        ),
+        typer.Option("--validate-only", help="Create nothing, say what would happen.", show_default=False),
     ] = False,
     if_not_exists: Annotated[
         bool,
-        typer.Option("--if-not-exists", help="Pass over topics that are there.", show_default=False),
+        typer.Option("--if-not-exists", help="Skip topics that exist.", show_default=False),
     ] = False,
     form: Annotated[Literal["lines", "json"], typer.Option("--format", help="How to print it.")] = "lines",
     server: GivenKafka,

@@ -37,7 +37,7 @@ async def describe_topics(
     ids: IdOption = None,
     if_exists: IfExistsOption = False,
     operations: Annotated[
-        bool, typer.Option("--operations", help="Show what the asker may do.", show_default=False)
+        bool, typer.Option("--operations", help="Show what the user may do.", show_default=False)
     ] = False,
     form: Annotated[Literal["table", "json"], typer.Option("--format", help="How to print it.")] = "table",
     server: GivenKafka,

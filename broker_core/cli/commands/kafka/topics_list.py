@@ -52,7 +52,7 @@ async def list_topics(
             "--page-size",
             metavar="N",
             min=1,
-            help="Ask for the topics of so many partitions at a time, and print names as they come.",
+            help="Ask for the topics of this many partitions at a time, and print names as they come.",
             show_default=False,
         ),
     ] = None,

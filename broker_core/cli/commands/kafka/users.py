@@ -102,7 +102,7 @@ def remove_user(
 ) -> None:
     """Remove a user.
 
-    With a mechanism only its credential for that one. A running server ends the user's connections within a minute.
+    With a mechanism only its credential for it. A running server ends the user's connections within a minute.
     """
     from broker_core.kafka.scram import DECOY_USER
 

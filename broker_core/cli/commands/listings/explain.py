@@ -63,7 +63,7 @@ def explain_listing(
     limit: Annotated[
         int | None,
         typer.Option(
-            "--limit", metavar="N", min=1, help="Ask for a page of so many names.", show_default=False
+            "--limit", metavar="N", min=1, help="Ask for a page of this many names.", show_default=False
         ),
     ] = None,
     start: Annotated[

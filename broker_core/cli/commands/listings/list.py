@@ -165,7 +165,7 @@ async def _ask(
     """The answer of the server as it is, from one connection and one request without retries; no details."""
     from broker_core.client import LookupSession, TopicListing, TopicsQuestion
 
-    asked = question.namespace, question.mode, question.pattern, topics_hash, question.properties
+    fields = question.namespace, question.mode, question.pattern, topics_hash, question.properties
     async with LookupSession(
         url,
         operation_timeout=timeout,
@@ -173,13 +173,13 @@ async def _ask(
         tls=given.tls(),
         credentials=given.of_client(),
     ) as session:
-        answer = await session.get_topics(str(question.namespace), *asked[1:])
+        answer = await session.get_topics(str(question.namespace), *fields[1:])
     listing = TopicListing(
         answer.topics if len(answer) <= FEW else answer.column(),
         filtered=answer.filtered,
         changed=answer.changed,
         topics_hash=answer.topics_hash,
-        warnings=answer.warnings or (() if len(answer) else TopicsQuestion.of(*asked).warnings_of_none()),
+        warnings=answer.warnings or (() if len(answer) else TopicsQuestion.of(*fields).warnings_of_none()),
     )
     return listing, None
 
@@ -203,7 +203,7 @@ async def _ask_over_http(
         default_client_version,
     )
 
-    asked = TopicsQuestion.of(
+    topics_question = TopicsQuestion.of(
         question.namespace, question.mode, question.pattern, topics_hash, question.properties
     )
     service = HttpService(
@@ -217,8 +217,8 @@ async def _ask_over_http(
     try:
         async with asyncio.timeout(timeout):
             if columns:
-                return await service.details(asked, columns)
-            return await service.topics(asked), None
+                return await service.details(topics_question, columns)
+            return await service.topics(topics_question), None
     except TimeoutError:
         raise OperationTimeout(f"{url} did not answer within {timeout:g} s") from None
     finally:

@@ -63,7 +63,7 @@ def show_clients(
     namespace: _NamespaceOption = None,
     order: Annotated[
         Literal["age", "requests", "bytes", "memory"],
-        typer.Option("--order", help="The oldest first, or those with the most of something."),
+        typer.Option("--order", help="The oldest first, or those with the most requests, bytes or memory."),
     ] = "age",
     limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="Clients to show.")] = 100,
     form: Annotated[

@@ -210,7 +210,7 @@ def _screen(state: _ServerState, before: _ServerState | None) -> list[str]:
 
     per = "in all" if before is None else "per second"
     was = {} if before is None else before.metrics
-    asked = [f"{name} {since(metrics[name], was.get(name, 0)):.0f}" for name in _COUNTERS]
+    counts = [f"{name} {since(metrics[name], was.get(name, 0)):.0f}" for name in _COUNTERS]
     memory = [
         f"{kind} {_size(metrics[f'{kind} used']) or '0.0 MiB'} of {_size(metrics[f'{kind} limit']) or 'any'}"
         + (f", {metrics[f'{kind} waiting']:.0f} wait" if f"{kind} waiting" in metrics else "")
@@ -226,7 +226,7 @@ def _screen(state: _ServerState, before: _ServerState | None) -> list[str]:
         reverse=True,
     )
     parts = [
-        f"{counted(state.total, 'client')}; questions {per}: {', '.join(asked)}",
+        f"{counted(state.total, 'client')}; questions {per}: {', '.join(counts)}",
         f"memory: {'; '.join(memory)}",
         table_text(CLIENT_COLUMNS, [client_row(each) for each in state.clients]),
     ]

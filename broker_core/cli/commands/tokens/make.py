@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["EXAMPLES", "KeyFileRefused", "create_key_pair", "create_secret_key", "create_token"]
 
 EXAMPLES: Final = examples(
-    "# the server has the public key only, so that nobody can make tokens who reads its files",
+    "# the server has the public key only: reading its files is not enough to make tokens",
     "broker-core tokens create-key-pair --output-private-key private.der --output-public-key public.der",
     "broker-core tokens create --private-key file:private.der --subject team-a --expiry-time 30d > team-a.token",
     "broker-core tokens validate --public-key file:public.der --token-file team-a.token",
@@ -169,7 +169,7 @@ def _expiry(text: str) -> datetime:
             raise ValueError(f"{text!r} is over at once: a token has whole seconds")
         return datetime.now(UTC) + timedelta(seconds=seconds)
     except (ValueError, OverflowError) as error:
-        said = "it ends behind the year 9999" if isinstance(error, OverflowError) else str(error)
+        said = "it ends after the year 9999" if isinstance(error, OverflowError) else str(error)
         raise UnusableQuestion(f"--expiry-time: {said}") from None
 
 

@@ -36,7 +36,7 @@ def set_topic_properties(
         list[str],
         typer.Argument(
             metavar="[NAMESPACE] TOPIC [KEY=VALUE...]",
-            help="A topic, by its full name or behind its namespace (with --pattern the namespace alone), and what to "
+            help="A topic, by its full name or after its namespace (with --pattern the namespace alone), and what to "
             "set.",
             show_default=False,
         ),
@@ -44,15 +44,13 @@ def set_topic_properties(
     *,
     unset: Annotated[
         list[str] | None,
-        typer.Option(
-            "--unset", metavar="KEY", help="A key to take away; may be repeated.", show_default=False
-        ),
+        typer.Option("--unset", metavar="KEY", help="A key to remove; may be repeated.", show_default=False),
     ] = None,
     replace: Annotated[
         bool,
         typer.Option(
             "--replace",
-            help="Take all others away: alone, it clears a topic's properties.",
+            help="Remove all other keys: alone, it clears a topic's properties.",
             show_default=False,
         ),
     ] = False,
@@ -60,7 +58,7 @@ def set_topic_properties(
     dry_run: DryRunOption = False,
     catalog: CatalogOption = None,
 ) -> None:
-    """Set or take away properties of a topic with all its partitions, or of all topics that match a pattern.
+    """Set or remove properties of a topic with all its partitions, or of all topics that match a pattern.
 
     Other keys stay as they are, unless --replace is given. Names and partitions stay as they are, too.
     """

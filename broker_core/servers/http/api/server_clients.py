@@ -151,7 +151,7 @@ def operations(_services: ApiServices) -> list[HttpOperation]:
                 *_WHICH,
                 Parameter(
                     "order",
-                    "Which of them are first: the oldest, or those with the most of something.",
+                    "Which of them are first: the oldest, or those with the most requests, bytes or memory.",
                     read=one_of(_ORDERS),
                     schema={"type": "string", "enum": [*_ORDERS], "default": "age"},
                     default="age",

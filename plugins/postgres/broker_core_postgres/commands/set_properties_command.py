@@ -49,15 +49,13 @@ def run(
     *,
     unset: Annotated[
         list[str] | None,
-        typer.Option(
-            "--unset", metavar="KEY", help="A key to take away; may be repeated.", show_default=False
-        ),
+        typer.Option("--unset", metavar="KEY", help="A key to remove; may be repeated.", show_default=False),
     ] = None,
     replace: Annotated[
         bool,
         typer.Option(
             "--replace",
-            help="Take all others away: alone, it clears a topic's properties.",
+            help="Remove all other keys: alone, it clears a topic's properties.",
             show_default=False,
         ),
     ] = False,
@@ -73,7 +71,7 @@ def run(
     dry_run: DryRunOption = False,
     dsn: WriteDsnOption = None,
 ) -> None:
-    """Set or take away properties of a topic with all its partitions, or of all topics that match a pattern.
+    """Set or remove properties of a topic with all its partitions, or of all topics that match a pattern.
 
     Other keys stay as they are, unless --replace is given.
     """

@@ -30,7 +30,7 @@ def run(
 ) -> None:
     """Show the server, the schema, the roles, the change log, the mirrors and each namespace with its version.
 
-    With a `relation` of your own: whether listings can be served from it; all else does not concern it.
+    With a `relation` of your own: whether listings can be served from it, and nothing else.
 
     If listings cannot be served from the database, it says why, and the exit code is 1.
     """

@@ -107,7 +107,7 @@ def test_the_end_of_a_token(cli: Cli, tmp_path: Path, text: str, seconds: int) -
         (["-pk", "bm9uZQ=="], "--private-key: it is no private key in DER or PEM"),
         (["-sk", "a", "-e", "1x"], "--expiry-time: '1x' is not a duration"),
         (["-sk", "a", "-e", "0"], "--expiry-time: '0' is over at once"),
-        (["-sk", "a", "-e", "9999y"], "--expiry-time: it ends behind the year 9999"),
+        (["-sk", "a", "-e", "9999y"], "--expiry-time: it ends after the year 9999"),
         (["-sk", "a", "-s", " "], "--subject ' ': the role must name the client"),
         (["-sk", RECORDED["secret"]["key"], "-hs", "kid"], "--headers 'kid': expected NAME=VALUE"),
         (["-sk", RECORDED["secret"]["key"], "-hs", "alg=none"], "--headers 'alg=none': it is set by itself"),

@@ -108,23 +108,23 @@ class ClusterSource:
         if not self._properties:
             return NamesOfDomain(domain, names, topics, [None] * len(names))
         known: dict[str, _Properties] = {}
-        asked = list(dict.fromkeys(owners))
+        to_read = list(dict.fromkeys(owners))
         if domain == NON_PERSISTENT:
             # Non-persistent topics have properties only in the metadata of partitioned ones.
-            known = {owner: _Properties("{}") for owner in asked if owner not in partitioned}
-            asked = [owner for owner in asked if owner in partitioned]
+            known = {owner: _Properties("{}") for owner in to_read if owner not in partitioned}
+            to_read = [owner for owner in to_read if owner in partitioned]
 
         async def read(owner: str) -> None:
             known[owner] = await self._properties_of(TopicName(domain, namespace, owner))
             if self._progress is not None:
-                self._progress(namespace, len(known), len(asked))
+                self._progress(namespace, len(known), len(to_read))
 
-        await for_each(asked, read, self._parallel)
+        await for_each(to_read, read, self._parallel)
         unread.update(
             {
-                str(TopicName(domain, namespace, owner)): told.fault
-                for owner, told in known.items()
-                if told.fault is not None
+                str(TopicName(domain, namespace, owner)): properties.fault
+                for owner, properties in known.items()
+                if properties.fault is not None
             }
         )
         return NamesOfDomain(domain, names, topics, [known[owner].text for owner in owners])
