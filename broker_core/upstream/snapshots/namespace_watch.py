@@ -2,8 +2,9 @@
 
 A watch reports each topic that came or went, with the hash of all topics after it. An update is applied if the snapshot
 then has that hash; whatever else happens (an update that was lost, doubled or out of order, a lost session) ends in a
-listing of the cluster, which is the truth. A cluster whose hashes never fit is no longer watched, but compared by its
-listings alone.
+listing of the cluster, which is the truth. While topics change fast that listing may be newer than updates which come
+after it: they are skipped, up to the one that leads to it. A cluster whose hashes never fit is no longer watched, but
+compared by its listings alone.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Final
 
 import structlog
 
+from broker_core.concurrency import ended_within
 from broker_core.errors import ListingFailed
 from broker_core.names import Mode
 from broker_core.upstream.snapshots.live_snapshots import LiveSnapshots
@@ -37,6 +39,8 @@ _TOGETHER: Final = 1000
 _MISFITS: Final = 5
 #: Updates that may wait to be taken in.
 _WAITING: Final = 10_000
+#: Seconds in which the update comes that leads to a listing which was newer than the updates so far.
+_LATE: Final = 1.0
 
 _log = structlog.get_logger(__name__)
 
@@ -54,6 +58,8 @@ class _Watch:
         self._updates: deque[TopicUpdate] = deque()
         self._is_misfit = False
         self._misfits = 0
+        #: Whether the snapshot is of a listing, and no update was applied to it yet.
+        self._is_listed = False
         self._woken = asyncio.Event()
         #: Whether the cluster reports changes now.
         self.is_open = False
@@ -116,14 +122,31 @@ class _Watch:
             while (self._updates or self._is_misfit) and self._misfits < _MISFITS:
                 batch = [self._updates.popleft() for _ in range(min(len(self._updates), _TOGETHER))]
                 is_misfit, self._is_misfit = self._is_misfit, False
+                is_listed, self._is_listed = self._is_listed, False
                 if not is_misfit and await self._live.move(self._place, batch):
                     self._misfits = 0
                     self._counts["updates"] += len(batch)
                     continue
+                if is_listed and not is_misfit:
+                    # The listing has changes of which the updates are still to come: no misfit, if they do.
+                    self._updates.extendleft(reversed(batch))
+                    if await ended_within(_LATE, self._led_to_listing()):
+                        continue
+                    for _ in batch[: len(self._updates)]:
+                        self._updates.popleft()
                 self._counts["misfits"] += 1
                 self._misfits += 1
                 with suppress(ListingFailed):  # whoever asks hears of it, once the snapshot is too old
                     await self._live.current(self._place, Mode.PERSISTENT, self._live.clock())
+                    self._is_listed = True
+
+    async def _led_to_listing(self) -> None:
+        """Wait for the update that leads to the topics of the snapshot; it and those before it are forgotten."""
+        while (known := self.known_hash) not in [update.topics_hash for update in self._updates]:
+            self._woken.clear()
+            await self._woken.wait()
+        while self._updates.popleft().topics_hash != known:
+            pass
 
 
 class NamespaceWatches:

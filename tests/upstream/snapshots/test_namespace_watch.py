@@ -20,9 +20,17 @@ from broker_core.names import Mode, NamespaceName
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.settings import UpstreamSettings, UpstreamSnapshotsSettings
 from broker_core.upstream.pulsar import UpstreamCluster, UpstreamOptions
-from broker_core.upstream.snapshots import LiveSnapshots, StoreListing, TopicUpdate, View, live_snapshots
+from broker_core.upstream.snapshots import (
+    LiveSnapshots,
+    StoreListing,
+    TopicUpdate,
+    View,
+    live_snapshots,
+    namespace_watch,
+)
 from broker_core.upstream.snapshots.namespace_watch import NamespaceWatches
 from broker_core.upstream.snapshots.snapshot_log import ViewOfNamespace
+from tests.support.clock import AGES
 from tests.support.eventually import eventually
 from tests.support.fake_cluster import FakeCluster
 from tests.support.memory_store import NAMES, NAMESPACE, MemoryStore
@@ -408,6 +416,53 @@ async def test_listings_in_doubt_end(monkeypatch: pytest.MonkeyPatch) -> None:
     store.late = ("persistent://t/n/late",)
     last = await live.current(PLACE, Mode.PERSISTENT, live.clock())
     assert (len(last.listing), len(store.asked)) == (len(NAMES) + 13, 7)
+    await live.close()
+
+
+class WatchedStore(MemoryStore):
+    """A store whose updates a test sends."""
+
+    receiver: Any = None
+
+    async def watch(self, view: View, namespace: NamespaceName, watcher: Any) -> bool:
+        self.receiver = watcher
+        watcher.began(topics_hash(self.names[Mode.PERSISTENT]))
+        await asyncio.Event().wait()
+        return True
+
+    def change(self, name: str) -> TopicUpdate:
+        """Add a topic; returns the update of it, which comes when the test sends it."""
+        self.names[Mode.PERSISTENT].append(f"persistent://t/n/{name}")
+        return TopicUpdate(self.names[Mode.PERSISTENT][-1:], [], topics_hash(self.names[Mode.PERSISTENT]))
+
+
+async def test_updates_of_before_a_listing_are_no_misfits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While topics change fast, a listing has changes whose updates come after it, each time anew."""
+    monkeypatch.setattr(live_snapshots, "_PAUSE", 0.0)
+    monkeypatch.setattr(namespace_watch, "_LATE", AGES)  # however slow the machine is
+    store = WatchedStore()
+    store.names[Mode.PERSISTENT] = list(NAMES[:50])
+    live = LiveSnapshots(store, Permits(), lambda _namespace: None)
+    await live.current(PLACE, Mode.PERSISTENT, 0.0)
+    watches = NamespaceWatches(store, live, lambda _place: True)
+    watches.ensure(PLACE)
+    await eventually(lambda: store.receiver)
+
+    async def moved(update: TopicUpdate) -> None:
+        await eventually(lambda: live.known_hash(PLACE) == update.topics_hash)
+
+    store.change("lost")
+    late = [store.change(f"late-{number}") for number in range(8)]
+    store.receiver.began("")  # the session was lost, and is open again
+    await moved(late[-1])
+    after = store.change("after")
+    for update in (*late, after):
+        store.receiver.update(update)
+        await asyncio.sleep(0)
+    await moved(after)
+    assert watches.counts == {"updates": 1, "misfits": 1, "lost": 0}
+    assert len(store.asked) == 2
+    await watches.close()
     await live.close()
 
 
