@@ -455,11 +455,21 @@ async def test_updates_of_before_a_listing_are_no_misfits(monkeypatch: pytest.Mo
     late = [store.change(f"late-{number}") for number in range(8)]
     store.receiver.began("")  # the session was lost, and is open again
     await moved(late[-1])
+    tried: list[bool] = []
+    move = live.move
+
+    async def noted(place: ViewOfNamespace, updates: Sequence[TopicUpdate]) -> bool:
+        tried.append(await move(place, updates))
+        return tried[-1]
+
+    monkeypatch.setattr(live, "move", noted)
+    store.receiver.update(late[0])
+    await eventually(lambda: tried)
     after = store.change("after")
-    for update in (*late, after):
+    for update in (*late[1:], after):
         store.receiver.update(update)
-        await asyncio.sleep(0)
     await moved(after)
+    assert tried == [False, True]
     assert watches.counts == {"updates": 1, "misfits": 1, "lost": 0}
     assert len(store.asked) == 2
     await watches.close()
