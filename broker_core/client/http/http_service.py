@@ -131,24 +131,19 @@ class HttpService:
         service asks them. docs/reference/pulsar-behaviour.md#non-persistent-topics-of-all-brokers
         """
         path = f"/admin/v2/non-persistent/{namespace}"
-        response = await self._requests.ask(path, (200, 404), room=self._max_answer)
-        if response.status == 404:
-            if is_reason(response.body) and b"Namespace does not exist" in response.body:
-                return pa.array([], pa.large_string())
-            raise refusal(response.status, response.body)
-        return await asyncio.to_thread(names_of_json, response.body)
+        return await self._names(path, self._max_answer, missing=b"Namespace does not exist")
 
     async def namespaces(self) -> Any:
         """The namespaces of a cluster as a column, of all its tenants: a broker's web service has them.
 
         It refuses a client that may not administer the cluster.
         """
-        tenants = await self._names("/admin/v2/tenants", self._max_answer, may_be_gone=False)
+        tenants = await self._names("/admin/v2/tenants", self._max_answer)
         columns, room = [pa.array([], pa.large_string())], self._max_answer
         for start in range(0, len(tenants), _TENANTS):
             some = tenants.slice(start, _TENANTS).to_pylist()
             paths = (f"/admin/v2/namespaces/{quote(tenant, safe='')}" for tenant in some)
-            columns += await asyncio.gather(*(self._names(path, room, may_be_gone=True) for path in paths))
+            columns += await asyncio.gather(*(self._names(path, room, missing=b"") for path in paths))
             room = self._max_answer - sum(column.nbytes for column in columns)
             if room <= 0:
                 raise UnexpectedAnswer(
@@ -156,11 +151,11 @@ class HttpService:
                 )
         return pa.concat_arrays(columns)
 
-    async def _names(self, path: str, room: int, *, may_be_gone: bool) -> Any:
-        """The texts of a JSON array; none for a missing resource, if that is allowed."""
+    async def _names(self, path: str, room: int, *, missing: bytes | None = None) -> Any:
+        """The texts of a JSON array; none for a missing resource, if a broker may say why with the text ``missing``."""
         response = await self._requests.ask(path, (200, 404), room=room)
         if response.status == 404:
-            if may_be_gone and is_reason(response.body):
+            if missing is not None and is_reason(response.body) and missing in response.body:
                 return pa.array([], pa.large_string())
             raise refusal(response.status, response.body)
         return await asyncio.to_thread(names_of_json, response.body)

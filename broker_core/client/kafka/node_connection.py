@@ -13,7 +13,6 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final, TypeAlias
 
 from broker_core.client.client_errors import (
@@ -28,6 +27,7 @@ from broker_core.client.client_tls import ClientTls, tls_arguments
 from broker_core.client.kafka.kafka_errors import UnsupportedVersionException, raise_for
 from broker_core.client.kafka.sasl import Sasl
 from broker_core.client.opening_errors import opening_errors, other_protocol, tls_failure
+from broker_core.client.pulsar.lookup_session import software_version
 from broker_core.service_addresses import Address, shown_address
 from broker_core.wire.kafka import (
     API_VERSIONS,
@@ -62,13 +62,6 @@ Hold: TypeAlias = Callable[[int], Awaitable[None]]
 ReadAnswer: TypeAlias = Callable[[Api, int, bytes], tuple[int, Fields]]
 
 
-def _software_version() -> str:
-    try:
-        return version("broker-core")
-    except PackageNotFoundError:  # a source tree that is not installed
-        return "0"
-
-
 @dataclass(frozen=True, slots=True)
 class ConnectionOptions:
     """The options that all connections of a client share. Times in seconds, ``max_answer`` in bytes; ``on_silence`` is
@@ -81,7 +74,7 @@ class ConnectionOptions:
     max_answer: int
     tls: ClientTls | None = None
     sasl: Sasl | None = None
-    software_version: str = field(default_factory=_software_version)
+    software_version: str = field(default_factory=software_version)
     on_silence: Callable[[Address], None] = lambda _: None
 
 

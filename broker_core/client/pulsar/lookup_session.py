@@ -40,6 +40,7 @@ __all__ = [
     "WatchReceiver",
     "broker_of",
     "default_client_version",
+    "software_version",
 ]
 
 Encode: TypeAlias = Callable[[int], bytes]
@@ -47,12 +48,17 @@ Encode: TypeAlias = Callable[[int], bytes]
 _LARGE: Final = 64 * 1024  # bytes; an answer that is larger is read in a thread
 
 
+def software_version() -> str:
+    """The version of this package; ``0`` of a source tree that is not installed."""
+    try:
+        return version("broker-core")
+    except PackageNotFoundError:
+        return "0"
+
+
 def default_client_version() -> str:
     """``broker-core-<version>``: a server that knows it sends answers of any size."""
-    try:
-        return f"broker-core-{version('broker-core')}"
-    except PackageNotFoundError:  # a source tree that is not installed
-        return "broker-core-0"
+    return f"broker-core-{software_version()}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final
 
 from broker_core.access import AuthenticationFailed, ClientCredentials, Principal
 from broker_core.client.kafka import OAuthBearer, Plain, Sasl
+from broker_core.upstream.token_claims import claims_of
 
 __all__ = ["ClientIdentity", "identity_of", "principal_of"]
-
-#: Characters of a token whose claims are read.
-_LARGEST: Final = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +48,11 @@ def principal_of(credentials: ClientCredentials) -> Principal:
 
 def _claims(token: bytes) -> tuple[str, float | None]:
     """The subject and the end of a token, neither of which is verified here."""
-    parts = token.split(b".")
-    if len(parts) != 3 or len(token) > _LARGEST:
-        raise AuthenticationFailed("bad_token", "it is no JSON Web Token")
     try:
-        claims = json.loads(base64.urlsafe_b64decode(parts[1] + b"=" * (-len(parts[1]) % 4)))
-    except (ValueError, RecursionError):
-        raise AuthenticationFailed("bad_token", "its claims cannot be read") from None
-    if not isinstance(claims, dict) or "sub" not in claims:
+        claims = claims_of(token)
+    except ValueError as unread:
+        raise AuthenticationFailed("bad_token", str(unread)) from None
+    if "sub" not in claims:
         raise AuthenticationFailed("no_subject", "it has no claim sub")
     return claims["sub"], claims.get("exp")
 

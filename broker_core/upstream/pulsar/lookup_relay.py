@@ -203,7 +203,6 @@ class LookupRelay:
                 action=row.action,
                 message=denial,
             )
-        if denial is not None:
             relayed = replace(relayed, outcome="denied")
         if relayed.permit is not None:
             weakref.finalize(relayed, relayed.permit.release)

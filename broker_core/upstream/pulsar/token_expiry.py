@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
-import json
 import math
-from typing import Final
+
+from broker_core.upstream.token_claims import claims_of
 
 __all__ = ["expiry_of"]
-
-_LARGEST: Final = 1024 * 1024  # characters; of a larger token the expiry is unknown
 
 
 def expiry_of(token: bytes) -> float | None:
     """Unix seconds of the claim ``exp``; ``None`` for a token without it, and for one that is no JSON Web Token."""
-    parts = token.split(b".")
-    if len(parts) != 3 or len(token) > _LARGEST:
-        return None
     try:
-        claims = json.loads(base64.urlsafe_b64decode(parts[1] + b"=" * (-len(parts[1]) % 4)))
-        expires = claims.get("exp") if isinstance(claims, dict) else None
+        expires = claims_of(token).get("exp")
         if isinstance(expires, bool) or not isinstance(expires, int | float | str):
             return None
         seconds = float(expires)
-    except (binascii.Error, ValueError, OverflowError, RecursionError):
+    except (ValueError, OverflowError):
         return None
     return seconds if math.isfinite(seconds) else None

@@ -50,9 +50,9 @@ class _MoveLog:
     __slots__ = ("floor", "lock", "number", "steps")
 
     def __init__(self, number: int) -> None:
-        self.floor = self.number = number
         self.steps: deque[_Step] = deque()
         self.lock = asyncio.Lock()
+        self.restart(number)
 
     def restart(self, number: int) -> None:
         self.floor = self.number = number
