@@ -28,6 +28,7 @@ from broker_core.client.pulsar.credentials import Credentials
 from broker_core.client.pulsar.lookup_session import BrokerAddress, WatchReceiver
 from broker_core.client.topic_listing import TopicListing
 from broker_core.client.topics_question import TopicsQuestion
+from broker_core.concurrency import in_thread
 from broker_core.names import Mode, TopicName
 from broker_core.service_addresses import Address, shown_address
 
@@ -158,7 +159,7 @@ class HttpService:
             if missing is not None and is_reason(response.body) and missing in response.body:
                 return pa.array([], pa.large_string())
             raise refusal(response.status, response.body)
-        return await asyncio.to_thread(names_of_json, response.body)
+        return await in_thread(path, names_of_json, response.body)
 
     async def watch(self, _namespace: str, _pattern: str, _watcher: WatchReceiver) -> bool:
         """False: nothing is watched over HTTP."""

@@ -28,6 +28,7 @@ from broker_core.client.kafka.kafka_errors import UnsupportedVersionException, r
 from broker_core.client.kafka.sasl import Sasl
 from broker_core.client.opening_errors import opening_errors, other_protocol, tls_failure
 from broker_core.client.pulsar.lookup_session import software_version
+from broker_core.concurrency import in_thread
 from broker_core.service_addresses import Address, shown_address
 from broker_core.wire.kafka import (
     API_VERSIONS,
@@ -304,7 +305,7 @@ class NodeConnection:
     ) -> Fields:
         try:
             if len(message) > LARGE_ANSWER:
-                _, value = await asyncio.to_thread(read, api, version, message)
+                _, value = await in_thread(id(self), read, api, version, message)
             else:
                 _, value = read(api, version, message)
         except MalformedMessage as broken:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -21,6 +20,7 @@ from broker_core.client.pulsar.credentials import Credentials, OriginalPrincipal
 from broker_core.client.pulsar.lookup_connection import Admit, LookupConnection, RawAnswer
 from broker_core.client.pulsar.service_url import ServiceUrl
 from broker_core.client.pulsar.topics_answer import TopicsAnswer
+from broker_core.concurrency import in_thread
 from broker_core.errors import ServerError
 from broker_core.names import Mode
 from broker_core.wire.pulsar import (
@@ -242,7 +242,7 @@ class LookupSession(LoopBound):
             admit,
         )
         assert not isinstance(raw, BaseCommand)
-        answer = TopicsAnswer(raw) if len(raw) <= _LARGE else await asyncio.to_thread(TopicsAnswer, raw)
+        answer = TopicsAnswer(raw) if len(raw) <= _LARGE else await in_thread(namespace, TopicsAnswer, raw)
         if not answer.changed and (topics_hash is None or answer.topics_hash not in (None, topics_hash)):
             raise UnexpectedAnswer(
                 f"{self.service_url} says unchanged to the topics hash {topics_hash!r}, with {answer.topics_hash!r}"

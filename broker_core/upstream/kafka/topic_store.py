@@ -20,6 +20,7 @@ import structlog
 from broker_core.access import Asker, Sessions
 from broker_core.client import ClientError, ConnectionLost
 from broker_core.client.kafka import KafkaException, ReadAnswer
+from broker_core.concurrency import in_thread
 from broker_core.errors import Cause, ListingFailed
 from broker_core.names import Mode, NamespaceName
 from broker_core.upstream.kafka.client_identity import ClientIdentity, identity_of
@@ -131,18 +132,18 @@ class KafkaTopicStore:
         topics = former
         if read.topics is not None:
             make = partial(ClusterTopics.of, self._namespace, read.topics, read.digest, former)
-            topics = await asyncio.to_thread(make)
+            topics = await in_thread(view, make)
         assert topics is not None
         if former is None or not topics.left_out.equals(former.left_out):
             _report_left_out(topics)
-        topics_hash = await asyncio.to_thread(lambda: topics.hash)
+        topics_hash = await in_thread(view, lambda: topics.hash)
         kept[topics_hash] = topics
         kept.move_to_end(topics_hash)
         while len(kept) > _KEPT:
             kept.popitem(last=False)
         if topics_hash == known_hash:
             return StoreListing(None, topics_hash)
-        names = await asyncio.to_thread(topics.names)
+        names = await in_thread(view, topics.names)
         return StoreListing(names, topics_hash, names.nbytes)
 
     async def _of_some_node(

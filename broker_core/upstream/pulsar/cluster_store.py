@@ -8,6 +8,7 @@ from typing import Final
 
 from broker_core.access import Asker
 from broker_core.client import LookupSession, TopicsAnswer
+from broker_core.concurrency import in_thread
 from broker_core.names import Mode, NamespaceName
 from broker_core.upstream.pulsar.broker_failures import broker_failures
 from broker_core.upstream.pulsar.gateway_options import UpstreamOptions
@@ -85,7 +86,7 @@ class ClusterStore:
                 large = answer.size > _LARGE
                 if large:
                     await admit(answer.size)
-                names = await asyncio.to_thread(answer.column) if large else answer.column()
+                names = await in_thread(namespace, answer.column) if large else answer.column()
                 return StoreListing(names, answer.topics_hash, answer.size)
 
     async def watch(self, view: View, namespace: NamespaceName, watcher: UpdateReceiver) -> bool:

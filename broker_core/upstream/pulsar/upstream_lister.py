@@ -9,6 +9,7 @@ from typing import Final
 
 from broker_core.access import Asker
 from broker_core.client import LookupSession, TopicsAnswer
+from broker_core.concurrency import in_thread
 from broker_core.guards import ShrinkGuard
 from broker_core.listing import Listing
 from broker_core.names import Mode, NamespaceName
@@ -100,7 +101,8 @@ class UpstreamLister(PolledLister):
                 if not answer.changed:
                     assert request.topics_hash is not None
                     return TopicListingResult.unchanged(request.topics_hash)
-                names = await asyncio.to_thread(answer.column) if answer.size > _LARGE else answer.column()
+                large = answer.size > _LARGE
+                names = await in_thread(request.namespace, answer.column) if large else answer.column()
         # Of non-persistent topics, another broker has others: their number says nothing.
         if self._guard is not None and request.mode is Mode.PERSISTENT:
             question = question_text(request, self.depends_on | {"pattern"})

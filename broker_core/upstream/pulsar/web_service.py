@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from broker_core.access import Asker
 from broker_core.client import ClientTls, Credentials, HttpService
-from broker_core.concurrency import TasksByKey
+from broker_core.concurrency import TasksByKey, in_thread
 from broker_core.errors import Cause, InvalidName, ListingFailed
 from broker_core.memory import BoundedCache
 from broker_core.names import NamespaceName
@@ -105,7 +105,7 @@ class ClusterNamespaces:
                 column = await service.namespaces()
             finally:
                 await service.close()
-        names = await asyncio.to_thread(_sorted, column)
+        names = await in_thread(principal, _sorted, column)
         self._kept.put(principal, (began, names), column.nbytes + _EACH * len(names))
         return names
 

@@ -23,10 +23,10 @@ from typing import Final, TypeAlias
 import pyarrow as pa
 
 from broker_core.change_log import CatalogVersion
-from broker_core.concurrency import in_turns
+from broker_core.concurrency import in_thread, in_turns
 from broker_core.errors import Cause, InvalidListing, ListingFailed
 from broker_core.guards import HELD, ShrinkGuard
-from broker_core.listing import Listing, ListingData, data_of, listing_of
+from broker_core.listing import ListingData, data_of, listing_of
 from broker_core.memory import Permit, PermitError, Permits, permits_refused
 from broker_core.names import Mode, NamespaceName
 from broker_core.settings import ShrinkGuardSettings
@@ -235,7 +235,7 @@ class LiveSnapshots:
             permit = await self.kept.permit_for(key, old.moved_bytes(moves))
             made = await in_turns(old.moving(moves), old.listing.namespace)
             expected = len(old.listing) + len(moves.added) - len(moves.removed)
-            answered = await asyncio.to_thread(_hash_of, made.listing)
+            answered = await in_thread(key[0].namespace, lambda: made.listing.topics_hash)
             if len(made.listing) != expected or answered != updates[-1].topics_hash:
                 return None
             # A broker whose session was lost sends the difference of a new listing as one update.
@@ -412,7 +412,7 @@ class LiveSnapshots:
                 made, moves = work()
             else:
                 async with self._loads:
-                    made, moves = await asyncio.to_thread(work)
+                    made, moves = await in_thread(namespace, work)
         except (InvalidListing, pa.ArrowException) as error:
             raise ListingFailed(
                 f"The brokers behind this server list a bad topic: {error}",
@@ -477,10 +477,6 @@ class LiveSnapshots:
         if part.is_listed:
             self._changed(key[0].namespace)
         return self.kept.get(key)
-
-
-def _hash_of(listing: Listing) -> str:
-    return listing.topics_hash
 
 
 def _question(key: PartKey) -> str:

@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary, ref
 import structlog
 
 from broker_core.access import Asker
-from broker_core.concurrency import TasksByKey
+from broker_core.concurrency import TasksByKey, in_thread
 from broker_core.errors import ListingFailed
 from broker_core.listing import Listing
 from broker_core.memory import BoundedCache
@@ -315,7 +315,7 @@ class SnapshotLister:
             mine = {place.namespace for place in places if place.view == view}
             return sorted(str(each) for each in mine if self._is_allowed(_right(asker, each)))
 
-        return await asyncio.to_thread(names)
+        return await in_thread(view, names)
 
     def _is_allowed(self, right: _Right) -> bool:
         if not self.store.has_verdicts:

@@ -20,6 +20,7 @@ from functools import partial
 from typing import Final, NamedTuple, TypeAlias
 
 from broker_core.change_log import CatalogVersion, Change, Changes, Gap, ListedNames, Operation
+from broker_core.concurrency import in_thread
 from broker_core.listing import Listing, topic_names
 from broker_core.names import NOTHING, NamespaceName, TopicName
 from broker_core.upstream.snapshots.topic_store import SHARED, View
@@ -106,7 +107,7 @@ class MoveLogs:
                 number = next(self._numbers)
                 work = partial(_changes, number, listing, removed, added)
                 is_quick = len(removed) + len(added) <= _FEW
-                changes = work() if is_quick else await asyncio.to_thread(work)
+                changes = work() if is_quick else await in_thread(place.namespace, work)
         except BaseException:
             self.restart(place)
             raise

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import threading
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -65,6 +67,21 @@ async def test_all_who_ask_share_one_listing(scene: Scene) -> None:
     assert kept is not None
     assert kept.snapshot is await scene.live.current(PLACE, Mode.PERSISTENT, scene.now - 60)
     assert len(scene.store.asked) == 1
+
+
+async def test_a_listing_waits_for_no_file_that_is_read(scene: Scene) -> None:
+    loop, ended = asyncio.get_running_loop(), threading.Event()
+    with ThreadPoolExecutor(1) as files:
+        loop.set_default_executor(files)
+        reading = loop.run_in_executor(None, ended.wait)
+        try:
+            assert await scene.names() == set(NAMES)
+            both = ["persistent://t/n/one", "persistent://t/n/two"]
+            scene.store.names[Mode.PERSISTENT] = [*NAMES, *both]
+            assert await scene.live.move(PLACE, [TopicUpdate(both, [], topics_hash([*NAMES, *both]))])
+        finally:
+            ended.set()
+            await reading
 
 
 async def test_what_is_too_old_is_compared_by_its_hash(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
