@@ -182,24 +182,10 @@ class CatalogLister(PolledLister):
         one.
         """
         key = (request.namespace, request.mode)
-        if not self._watch.look(self._turn.received):
-            return None
-        kept = self._current(key)
-        if kept is None and applied is not None:
-            kept = self._still_right(key, request, applied)
-        kept = kept or self._read_tiny(key)
-        if kept is None:
-            return None
-        if request.properties:
-            pairs = self._selecting(request.properties)
-            if pairs:
-                selection = kept.snapshot.selected_now(pairs)
-                if selection is None:
-                    return None
-                self._count_ignored(request.properties, pairs)
-                return result_of(selection, kept.snapshot)
-            self._count_ignored(request.properties, pairs)
-        return kept.result
+        kept = self._known(key, applied, by_properties=bool(request.properties))
+        if kept is None or not request.properties:
+            return None if kept is None else kept.result
+        return self._result(request.properties, kept.snapshot)
 
     def stands(
         self, request: ListingRequest, applied: TopicsPattern | None, listing: weakref.ref[Listing]
@@ -225,14 +211,8 @@ class CatalogLister(PolledLister):
                     snapshot = await self._snapshot((request.namespace, request.mode))
         except PermitError as error:
             raise permits_refused("snapshot_memory") from error
-        pairs = self._selecting(request.properties)
-        self._count_ignored(request.properties, pairs)
-        if not pairs:
-            return result_of(snapshot.listing, snapshot)
-        selection = snapshot.selected_now(pairs)
-        if selection is None:
-            selection = await self._selected(request, snapshot, pairs)
-        return result_of(selection, snapshot)
+        result = self._result(request.properties, snapshot)
+        return result or result_of(await self._selected(request, snapshot), snapshot)
 
     async def describe(self, request: DescribeRequest) -> Details:
         """The current details of the given topics that the file has."""
@@ -257,10 +237,18 @@ class CatalogLister(PolledLister):
         with self._catalog.reading() as connection:
             return read(connection, request.namespace, request.names, request.ids)
 
-    async def _selected(
-        self, request: ListingRequest, snapshot: Snapshot, pairs: Mapping[str, str]
-    ) -> Selection:
+    def _result(self, properties: Mapping[str, str], snapshot: Snapshot) -> TopicListingResult | None:
+        """The topics of a snapshot that have the given selecting properties; ``None`` if it takes long to find them."""
+        pairs = self._selecting(properties)
+        if pairs and not snapshot.is_quick_to_select(pairs):
+            return None
+        self._count_ignored(properties, pairs)
+        return result_of(snapshot.select(pairs) if pairs else snapshot.listing, snapshot)
+
+    async def _selected(self, request: ListingRequest, snapshot: Snapshot) -> Selection:
         """The topics with the given properties, searched once for all requests that wait for it."""
+        pairs = self._selecting(request.properties)
+        self._count_ignored(request.properties, pairs)
         key = (id(snapshot), properties_text(pairs))
         selecting = self._selecting_now.get(key)
         if selecting is None:
@@ -295,6 +283,19 @@ class CatalogLister(PolledLister):
 
     # -- knowing what is current
 
+    def _known(
+        self, key: SnapshotKey, applied: TopicsPattern | None = None, *, by_properties: bool = False
+    ) -> KeptSnapshot | None:
+        """The newest snapshot, if it is in memory, or quick to read; with ``applied`` also an older one, if the changes
+        since do not concern a request with this pattern.
+        """
+        if not self._watch.look(self._turn.received):
+            return None
+        kept = self._current(key)
+        if kept is None and applied is not None:
+            kept = self._still_right(key, applied, by_properties=by_properties)
+        return kept or self._read_tiny(key)
+
     def _current(self, key: SnapshotKey) -> KeptSnapshot | None:
         """The kept snapshot, if it is of the newest version, as of the last look."""
         watch, kept = self._watch, self._kept.get(key)
@@ -316,7 +317,7 @@ class CatalogLister(PolledLister):
         return kept
 
     def _still_right(
-        self, key: SnapshotKey, request: ListingRequest, applied: TopicsPattern
+        self, key: SnapshotKey, applied: TopicsPattern, *, by_properties: bool
     ) -> KeptSnapshot | None:
         """The kept snapshot of an older version, if the changes since do not concern a request with this pattern.
 
@@ -327,7 +328,7 @@ class CatalogLister(PolledLister):
         if kept is None or recent is None:
             return None
         number = kept.snapshot.version.number
-        if recent.concern(applied, number, by_properties=bool(request.properties)):
+        if recent.concern(applied, number, by_properties=by_properties):
             return None
         if key not in self._moving_soon:
             self._moving_soon[key] = self._loop.call_later(_SOON, self._move, key)
@@ -382,10 +383,8 @@ class CatalogLister(PolledLister):
         self._clock += 1
         arrived = self._clock
         while True:
-            if self._watch.look(self._turn.received):
-                kept = self._current(key) or self._read_tiny(key)
-                if kept is not None:
-                    return kept.snapshot
+            if (kept := self._known(key)) is not None:
+                return kept.snapshot
             began, read = self._reads.get(key) or self._begin_read(key)
             if read.done():
                 # It is here until the loop has called `_read_ended`; awaiting it would not let the loop do so.
@@ -408,7 +407,7 @@ class CatalogLister(PolledLister):
         permits: list[Permit | None] = []
 
         def permit_for(size: int) -> Permit | None:
-            permits.append(self._kept.permit_now(key, size))
+            permits.append(self._kept.try_acquire(key, size))
             return permits[-1]
 
         read = self._watch.read(partial(self._by.read_tiny, key, permit_for), self._turn.received)
@@ -448,7 +447,7 @@ class CatalogLister(PolledLister):
             self._kept.drop_all()
         self._watch.look()
         seen, by = self._watch.state, self._by
-        permit = self._kept.permit_at_once(_ROOM) if self._at_once < _AT_ONCE else None
+        permit = self._kept.try_acquire_free(_ROOM) if self._at_once < _AT_ONCE else None
         self._at_once += permit is not None
         read: list[LoggedNames] = []
         made: Snapshot | int | None = None
@@ -469,7 +468,7 @@ class CatalogLister(PolledLister):
         if not isinstance(made, Snapshot):
             if permit is not None:
                 permit.release()
-            permit = await self._kept.permit_for(key, made)
+            permit = await self._kept.acquire(key, made)
             try:
                 async with self._loads if made > SMALL else nullcontext():
                     seen = self._watch.state

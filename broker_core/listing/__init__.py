@@ -43,7 +43,6 @@ if TYPE_CHECKING:
         count_values,
         has_property_values,
         is_quick_to_select,
-        remembered_selection,
         select_by_properties,
         values_size,
     )
@@ -150,7 +149,6 @@ __all__ = [
     "partitioned_topics_json_items",
     "partitions_of",
     "read_varint",
-    "remembered_selection",
     "rows_by_domain",
     "rows_key_of",
     "search_fields",
@@ -246,7 +244,6 @@ __getattr__ = lazy_exports(
         "partitioned_topics_json_items": ".rendered.names",
         "partitions_of": ".pages.names_of_topic",
         "read_varint": ".fields.topic_field",
-        "remembered_selection": ".properties.property_values",
         "rows_by_domain": ".selections.rows_by_domain",
         "rows_key_of": ".listing",
         "search_fields": ".fields.search_fields",

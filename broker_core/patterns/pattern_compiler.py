@@ -206,12 +206,9 @@ def compile_pattern(raw: str, *, max_length: int = MAX_LENGTH, remember: bool = 
 
     It takes up to 20 ms, most of them with the interpreter's lock: a server tries :func:`compile_now` first.
     """
-    raw = str.__str__(raw)  # the characters of a subclass of str, whose methods could change their answers
-    known = _too_long(raw, max_length) or (REMEMBERED.get(raw) if remember else None)
-    if known is not None:
-        return known
-    text = strip_scheme(raw)
-    return _keep(_plain(raw, text) or _compile(raw, text), remember=remember)
+    pattern = _known_or_compiled(raw, max_length, _always, remember=remember)
+    assert pattern is not None
+    return pattern
 
 
 def compile_now(raw: str, *, max_length: int, has_time: Callable[[], bool]) -> TopicsPattern | None:
@@ -220,15 +217,26 @@ def compile_now(raw: str, *, max_length: int, has_time: Callable[[], bool]) -> T
     That is so if it is remembered, if nothing has to be compiled (literal text with or without ``.*`` after it) and, if
     ``has_time()`` is true, if the text itself shows that the program is small.
     """
-    raw = str.__str__(raw)
-    known = _too_long(raw, max_length) or REMEMBERED.get(raw)
+    return _known_or_compiled(raw, max_length, lambda text: has_time() and _is_quick(text))
+
+
+def _known_or_compiled(
+    raw: str, max_length: int, may_compile: Callable[[str], bool], *, remember: bool = True
+) -> TopicsPattern | None:
+    """The pattern; ``None`` if its text, without the scheme, has to be compiled and may not be."""
+    raw = str.__str__(raw)  # the characters of a subclass of str, whose methods could change their answers
+    known = _too_long(raw, max_length) or (REMEMBERED.get(raw) if remember else None)
     if known is not None:
         return known
     text = strip_scheme(raw)
     pattern = _plain(raw, text)
-    if pattern is None and has_time() and _is_quick(text):
+    if pattern is None and may_compile(text):
         pattern = _compile(raw, text)
-    return None if pattern is None else _keep(pattern)
+    return None if pattern is None else _keep(pattern, remember=remember)
+
+
+def _always(_text: str) -> bool:
+    return True
 
 
 def _too_long(raw: str, max_length: int) -> TopicsPattern | None:

@@ -143,18 +143,18 @@ class SnapshotCache(Generic[P, R]):
 
     # -- permits
 
-    async def permit_for(self, key: _Key[P], size: int) -> Permit:
+    async def acquire(self, key: _Key[P], size: int) -> Permit:
         """Permits for ``size`` bytes of a snapshot that is about to be read, or moved.
 
         Raises :exc:`~broker_core.memory.permit_errors.PermitError` if clients hold all of them.
         """
-        return self.permit_now(key, size) or await self.unkept.acquire(size)
+        return self.try_acquire(key, size) or await self.unkept.acquire(size)
 
-    def permit_at_once(self, size: int) -> Permit | None:
+    def try_acquire_free(self, size: int) -> Permit | None:
         """Permits for ``size`` bytes if there is room without dropping anything."""
         return self._budget.try_acquire(size) if size <= self._budget.available else None
 
-    def permit_now(self, key: _Key[P], size: int, made: Listing | None = None) -> Permit | None:
+    def try_acquire(self, key: _Key[P], size: int, made: Listing | None = None) -> Permit | None:
         """Permits of the budget for what is kept, without waiting; others make room, as far as that helps.
 
         Snapshots of the same namespace stay: the new one may be made of them. ``made`` is the new one, if it is.
@@ -213,7 +213,7 @@ class SnapshotCache(Generic[P, R]):
         False if there is no room: then it must not be kept.
         """
         fresh = [part for part in parts if not self._is_leased(part[0])]
-        permit = self.permit_now((place, Mode.PERSISTENT), sum(size for _, size in fresh)) if fresh else None
+        permit = self.try_acquire((place, Mode.PERSISTENT), sum(size for _, size in fresh)) if fresh else None
         if permit is not None:
             self._leases.hold_parts(fresh, permit)
         return permit is not None or not fresh
@@ -276,7 +276,7 @@ class SnapshotCache(Generic[P, R]):
         if permit is not None and permit.budget is budget:
             self._leases.hold_parts(parts, budget.try_update(permit, size) or permit)
             return True
-        kept = self.permit_now(key, size, made) if parts else None
+        kept = self.try_acquire(key, size, made) if parts else None
         if kept is not None or not parts:
             if permit is not None:
                 permit.release()

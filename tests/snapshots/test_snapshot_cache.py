@@ -46,7 +46,7 @@ class Made:
     async def keep(self, made: Snapshot, mode: Mode = Mode.PERSISTENT) -> bool:
         """Whether it is kept."""
         key: tuple[NamespaceName, Mode] = (made.listing.namespace, mode)
-        permit = await self.kept.permit_for(key, made.nbytes)
+        permit = await self.kept.acquire(key, made.nbytes)
         self.kept.keep(key, made, 1, permit)
         found = self.kept.get(key)
         return found is not None and found.snapshot is made
@@ -200,7 +200,7 @@ async def test_as_many_make_room_as_it_takes() -> None:
     others = [NamespaceName("t", name) for name in ("a", "b", "c")]
     for other in others:
         assert await made.keep(snapshot(other))
-    permit = await made.kept.permit_for((ONE, Mode.PERSISTENT), 2 * SIZE)
+    permit = await made.kept.acquire((ONE, Mode.PERSISTENT), 2 * SIZE)
     assert permit.budget is made.budget
     assert [made.kept.get((other, Mode.PERSISTENT)) is None for other in others] == [True, True, False]
     assert made.counted == (2 * SIZE + snapshot(others[2]).nbytes, 0)
@@ -210,7 +210,7 @@ async def test_as_many_make_room_as_it_takes() -> None:
 async def test_permits_are_changed_to_the_true_size_of_what_is_not_kept_too(made: Made) -> None:
     others = made.budget.try_acquire(made.budget.maximum)
     one = snapshot(topics=100)
-    permit = await made.kept.permit_for((ONE, Mode.PERSISTENT), 2 * one.nbytes)
+    permit = await made.kept.acquire((ONE, Mode.PERSISTENT), 2 * one.nbytes)
     made.kept.keep((ONE, Mode.PERSISTENT), one, 1, permit)
     assert made.counted[1] == one.nbytes
     assert others is not None

@@ -101,7 +101,7 @@ def remembered_selection(data: ListingData, pairs: Mapping[str, str]) -> Listing
 
 def is_quick_to_select(data: ListingData, pairs: Mapping[str, str]) -> bool:
     """Whether :func:`select_by_properties` takes well under a millisecond."""
-    if data.size <= _QUICK:
+    if data.size <= _QUICK or remembered_selection(data, pairs) is not None:
         return True
     key = properties_key(pairs)
     cost = _REMEMBERED * len(data.chunks)

@@ -232,7 +232,7 @@ class LiveSnapshots:
             return None
         permit: Permit | None = None
         try:
-            permit = await self.kept.permit_for(key, old.moved_bytes(moves))
+            permit = await self.kept.acquire(key, old.moved_bytes(moves))
             made = await in_turns(old.moving(moves), old.listing.namespace)
             expected = len(old.listing) + len(moves.added) - len(moves.removed)
             answered = await in_thread(key[0].namespace, lambda: made.listing.topics_hash)
@@ -327,7 +327,7 @@ class LiveSnapshots:
 
         async def admit(size: int) -> None:
             if not held:
-                held.append(await self.kept.permit_for(key, _FACTOR * size + _OVERHEAD))
+                held.append(await self.kept.acquire(key, _FACTOR * size + _OVERHEAD))
 
         try:
             for _ in range(_IN_DOUBT):
@@ -457,7 +457,7 @@ class LiveSnapshots:
         """
         if self._stored is None or (found := await self._stored.find(key)) is None:
             return None
-        permit = self.kept.permit_now(key, found.nbytes)
+        permit = self.kept.try_acquire(key, found.nbytes)
         if permit is None:
             return None
         try:
