@@ -8,7 +8,7 @@ from broker_core.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from broker_core.access.access import ACTIONS, Access, Refused
-    from broker_core.access.asker import OPERATOR, Asker
+    from broker_core.access.asker import OPERATOR, Asker, host_of, is_within, network_of, same_address
     from broker_core.access.authentication.authenticator import Authenticator, Grounds
     from broker_core.access.authentication.basic.htpasswd_file import read_htpasswd
     from broker_core.access.authentication.failures import (
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     )
     from broker_core.access.peer import Peer
     from broker_core.access.principal import LONGEST_ROLE, Principal
-    from broker_core.access.remote_address import host_of, is_within, network_of, same_address
     from broker_core.access.rule_use import unmatched_topics, unused_rules
     from broker_core.access.sessions import ClientCredentials, Sessions
     from broker_core.access.wide_access import wide_settings
@@ -134,11 +133,11 @@ __getattr__ = lazy_exports(
         "algorithms_for": ".authentication.tokens.key_kinds",
         "bad_password": ".authentication.failures",
         "check_header": ".authentication.tokens.token_claims",
-        "host_of": ".remote_address",
-        "is_within": ".remote_address",
+        "host_of": ".asker",
+        "is_within": ".asker",
         "names_elsewhere": ".lost_names",
         "names_lost": ".lost_names",
-        "network_of": ".remote_address",
+        "network_of": ".asker",
         "new_key_pair": ".authentication.tokens.signing",
         "new_secret": ".authentication.tokens.signing",
         "note_held": ".clients",
@@ -147,7 +146,7 @@ __getattr__ = lazy_exports(
         "read_htpasswd": ".authentication.basic.htpasswd_file",
         "read_json": ".authentication.tokens.compact_token",
         "rule_text": ".authorization",
-        "same_address": ".remote_address",
+        "same_address": ".asker",
         "signed_token": ".authentication.tokens.signing",
         "unmatched_topics": ".rule_use",
         "unusable_reason": ".authentication.failures",

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from broker_core.pipeline.answers.answer import Answer, QuestionWarning, Trace
-from broker_core.pipeline.answers.question_text import QuestionText
-from broker_core.pipeline.answers.reusable_answer import ReusableAnswer
+from broker_core.pipeline.answer import Answer, QuestionText, QuestionWarning, ReusableAnswer, Trace
 from broker_core.pipeline.change_notices import ChangeNotices
 from broker_core.pipeline.explanation import explain, pattern_facts
 from broker_core.pipeline.pipeline import Pipeline
@@ -12,7 +10,7 @@ from broker_core.pipeline.reports.denial_lines import one_line_of_denials
 from broker_core.pipeline.reports.event_sinks import EventSinks, open_event_sinks
 from broker_core.pipeline.reports.finished_listings import Ended
 from broker_core.pipeline.request.listing_in_progress import AcceptedAnswer, ListingTables
-from broker_core.pipeline.request.pipeline_options import PipelineOptions
+from broker_core.pipeline.request.steps import PipelineOptions
 from broker_core.pipeline.runs.in_flight import NextRuns
 from broker_core.pipeline.topic_questions import TopicQuestions
 from broker_core.pipeline.watchable import listing_of_now, unfit_for_watches, unwatchable_pattern

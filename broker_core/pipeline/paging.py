@@ -17,9 +17,9 @@ import pyarrow as pa
 
 from broker_core.concurrency import EACH_NAME, EACH_PAGE_BYTE
 from broker_core.listing import Listing, Page, PageNames, PageStart, PageWalk, Position, Selection, data_of
-from broker_core.pipeline.answers.answer import Answer
+from broker_core.pipeline.answer import Answer
+from broker_core.pipeline.finishing import allowed
 from broker_core.pipeline.listers.listing_details import ListingDetails
-from broker_core.pipeline.masks.allowed_topics import allowed
 from broker_core.pipeline.request.listing_in_progress import AcceptedAnswer, ListingInProgress
 from broker_core.pipeline.request.steps import listing_plan
 from broker_core.pipeline.runs.worker_threads import Workers

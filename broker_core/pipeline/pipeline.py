@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from broker_core.access import Access, Asker, Authorization
@@ -24,37 +24,44 @@ from broker_core.immutable import copied
 from broker_core.listing import Listing
 from broker_core.memory import Estimates, Permits
 from broker_core.metrics import Metrics
-from broker_core.names import NamespaceName, TopicName
-from broker_core.patterns import REMEMBERED, TopicsPattern, compile_now, compile_pattern
-from broker_core.pipeline.answers.answer import Answer, Trace
-from broker_core.pipeline.answers.question_text import QuestionText
-from broker_core.pipeline.answers.question_warnings import QuestionWarnings
-from broker_core.pipeline.answers.reusable_answer import ReusableAnswer
+from broker_core.names import Mode, NamespaceName, TopicName
+from broker_core.patterns import REMEMBERED, TopicsPattern, compile_now
+from broker_core.pipeline.answer import Answer, QuestionText, ReusableAnswer, Trace
 from broker_core.pipeline.change_notices import ChangeNotices
-from broker_core.pipeline.listers.accept_answer import Acceptance
+from broker_core.pipeline.finishing import Finishing
+from broker_core.pipeline.listers.accept_answer import Acceptance, GuardedAnswers
 from broker_core.pipeline.listers.answer_store import AnswerStore
 from broker_core.pipeline.listers.ask_listers import Listers
-from broker_core.pipeline.listers.call_services import CallServices
 from broker_core.pipeline.listers.former_answers import FormerAnswers
-from broker_core.pipeline.listers.guarded_answers import GuardedAnswers
 from broker_core.pipeline.listers.listing_details import ListingDetails
-from broker_core.pipeline.masks.filter_mask_hash import Finishing
-from broker_core.pipeline.masks.masked_answers import MaskedAnswers
+from broker_core.pipeline.masks_of_plugins import MaskedAnswers
 from broker_core.pipeline.paging import Paging
 from broker_core.pipeline.reports.denial_lines import log_denial
-from broker_core.pipeline.reports.event_sinks import EventSinks
-from broker_core.pipeline.reports.finished_listings import Ended, FinishedListings
-from broker_core.pipeline.reports.listing_spans import answered, question_attributes, refused
+from broker_core.pipeline.reports.event_sinks import EventSinks, answered, question_attributes, refused
+from broker_core.pipeline.reports.finished_listings import Ended, FinishedListings, QuestionWarnings
 from broker_core.pipeline.request.held_permit import HeldPermit
 from broker_core.pipeline.request.listing_in_progress import ListingInProgress, ListingTables
-from broker_core.pipeline.request.pipeline_options import PipelineOptions
-from broker_core.pipeline.request.steps import applied_pattern, has_hash, sizes_of, unknown_size, without_hash
+from broker_core.pipeline.request.steps import (
+    PipelineOptions,
+    applied_pattern,
+    has_hash,
+    sizes_of,
+    unknown_size,
+    without_hash,
+)
 from broker_core.pipeline.runs.time_budget import TimeBudget
 from broker_core.pipeline.runs.worker_threads import Workers
 from broker_core.pipeline.topic_questions import TopicQuestions
-from broker_core.plugin_api import EVERYTHING, DefaultLister, ListingRequest
+from broker_core.plugin_api import (
+    EVERYTHING,
+    NO_PROPERTIES,
+    DefaultLister,
+    ListingRequest,
+    Properties,
+    RequestServices,
+)
 from broker_core.plugins import ChainStep, Dispatcher
-from broker_core.settings import ShrinkGuardSettings
+from broker_core.settings import LimitsSettings, ShrinkGuardSettings
 from broker_core.tracing import stage
 
 __all__ = ["Pipeline"]
@@ -153,12 +160,37 @@ class Pipeline:
         """End the threads once their running work is done; nothing is answered after this."""
         self.workers.close()
 
-    def compile(self, topics_pattern: str) -> TopicsPattern:
-        """A client's pattern, compiled under the operator's bounds. Raises :exc:`ListingFailed`."""
-        try:
-            return compile_pattern(topics_pattern, max_length=self.options.patterns.max_length)
-        except InvalidPattern as error:
-            raise _bad_pattern(error) from None
+    def question(
+        self,
+        limits: LimitsSettings,
+        asker: Asker,
+        namespace: NamespaceName,
+        mode: Mode,
+        pattern: str | None,
+        properties: Sequence[tuple[str, str]],
+        *,
+        deadline: float,
+        topics_hash: str | None = None,
+    ) -> tuple[ListingRequest, str | None]:
+        """The question of a client, with every bound on its parts, for all transports; and its pattern if that takes a
+        thread to compile: then the question is without it.
+
+        Of a repeated key of ``properties`` the last counts, as at a broker; ``deadline`` is in loop time. Raises
+        :exc:`ListingFailed`.
+        """
+        # A client that must pass a gate first, or may not list this, costs nothing before that.
+        later = pattern is None or not self.passes_now(asker, namespace)
+        compiled = None if pattern is None or later else self.compile_now(pattern)
+        request = ListingRequest(
+            namespace=namespace,
+            mode=mode,
+            pattern=compiled,
+            topics_hash=topics_hash,
+            properties=_checked(properties, limits) if properties else NO_PROPERTIES,
+            asker=asker,
+            deadline=deadline,
+        )
+        return request, pattern if compiled is None else None
 
     def compile_now(self, topics_pattern: str) -> TopicsPattern | None:
         """A compiled pattern if it takes about a millisecond at most and the loop has time for it, else ``None``."""
@@ -177,13 +209,10 @@ class Pipeline:
                 with stage("compile"):
                     longest = self.options.patterns.max_length
                     pattern = await self.workers.compile(request.asker, topics_pattern, longest)
-        except InvalidPattern as error:
-            failure = _bad_pattern(error)
+        except (InvalidPattern, ListingFailed) as error:
+            failure = _bad_pattern(error) if isinstance(error, InvalidPattern) else error
             self._finished.refused(request, failure, started, trace, topics_pattern)
             raise failure from None
-        except ListingFailed as late:
-            self._finished.refused(request, late, started, trace, topics_pattern)
-            raise
         return replace(request, pattern=pattern)
 
     def refused(self, question: QuestionText, asker: Asker, failure: ListingFailed) -> None:
@@ -262,7 +291,7 @@ class Pipeline:
 
     def passes_now(self, asker: Asker, namespace: NamespaceName) -> bool:
         """Whether the rules allow an asker to list a namespace, and no gate has to be asked."""
-        if not (self.authorization.on or self.dispatcher.has_gates):
+        if not self.has_guards:
             return True
         allowed = self.authorization.listed(asker, str(namespace)) is not False
         return allowed and not self.dispatcher.gates(namespace)
@@ -390,7 +419,7 @@ class Pipeline:
         sizes = sizes_of(self.lister, request.namespace, request.asker)
         estimate = self.estimates.of(sizes, (sizes, *question), unknown)
         held = HeldPermit(self.permits, estimate, request.asker.connection)
-        services = CallServices(request, "", held, _everything, None, len)
+        services = RequestServices(request, "", held, _everything, None, len)
         services.mark = lambda: self.changes.mark(request.namespace)
         progress = ListingInProgress(
             copied(request, reserve_bytes=held.reserve, services=services),
@@ -432,3 +461,20 @@ def _check_start(request: ListingRequest) -> None:
 
 def _bad_pattern(error: InvalidPattern) -> ListingFailed:
     return ListingFailed(str(error), cause=Cause.PATTERN, reason="bad_pattern")
+
+
+def _checked(pairs: Sequence[tuple[str, str]], limits: LimitsSettings) -> Properties:
+    if len(pairs) > limits.properties:
+        raise _too_many(f"{len(pairs)} properties", limits.properties, "limits.properties")
+    size = sum(len(key.encode()) + len(value.encode()) for key, value in pairs)
+    if size > limits.property_bytes:
+        raise _too_many(f"properties of {size} bytes", limits.property_bytes, "limits.property_bytes")
+    return Properties(pairs)
+
+
+def _too_many(what: str, most: int, setting: str) -> ListingFailed:
+    return ListingFailed(
+        f"{what} in one request, at most {most} are allowed ({setting})",
+        cause=Cause.BAD_REQUEST,
+        reason="bad_request",
+    )

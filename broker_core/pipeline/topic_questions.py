@@ -3,14 +3,19 @@
 A lister whose answers do not depend on the pattern is asked for the whole namespace, and concurrent requests share its
 answer; any other lister is asked for the topics alone, by a literal pattern. The meaning of the answers for a topic is
 decided in :mod:`broker_core.service`.
+
+Masks are asked once for all waiting lookups of one asker: a mask judges each name by itself, so the names of several
+lookups may stand in one column. A client that opens hundreds of topics looks each of them up; a call of a plugin for
+each costs many times more than the answer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
+import numpy as np
 import pyarrow as pa
 import re2
 
@@ -23,19 +28,16 @@ from broker_core.names import PERSISTENT, Mode, NamespaceName, TopicName
 from broker_core.patterns import TopicsPattern, compile_pattern
 from broker_core.pipeline.listers.ask_listers import Listers
 from broker_core.pipeline.listers.listing_details import ListingDetails
-from broker_core.pipeline.masks.in_flight_masks import MasksInFlight, Seen
 from broker_core.pipeline.request.held_permit import HeldPermit
 from broker_core.pipeline.request.listing_in_progress import AcceptedAnswer, ListingInProgress
-from broker_core.pipeline.request.pipeline_options import PipelineOptions
-from broker_core.pipeline.request.steps import sizes_of, unknown_size
+from broker_core.pipeline.request.steps import PipelineOptions, bad_topics, sizes_of, unknown_size
 from broker_core.pipeline.runs.in_flight import NextRuns
 from broker_core.pipeline.runs.time_budget import TimeBudget
 from broker_core.pipeline.runs.worker_threads import Workers
-from broker_core.pipeline.verification.bad_topics import bad_topics
 from broker_core.plugin_api import DefaultLister, DescribeRequest, ListingRequest, key_of
 from broker_core.plugins import Dispatcher
 
-__all__ = ["TopicQuestions"]
+__all__ = ["MasksInFlight", "Seen", "TopicQuestions"]
 
 T = TypeVar("T")
 
@@ -195,3 +197,37 @@ def _literal(topics: Sequence[TopicName]) -> TopicsPattern:
     any_of: Any = names[0] if len(names) == 1 else f"(?:{'|'.join(names)})"
     text = f"{topics[0].domain}://{topics[0].namespace}/{any_of}"
     return compile_pattern(text, max_length=len(text))
+
+
+#: Names in one column; a caller with more names asks alone.
+_MOST: Final = 16 * 1024
+
+Seen: TypeAlias = "np.ndarray[Any, Any] | None"
+AsksMask: TypeAlias = Callable[[pa.LargeStringArray], Awaitable[Any | None]]
+
+
+class MasksInFlight:
+    """Questions by key, for one event loop: equal keys, equal answers for a name."""
+
+    def __init__(self) -> None:
+        self._runs: NextRuns[pa.LargeStringArray, Seen] = NextRuns()
+
+    def __len__(self) -> int:
+        """The number of keys under way."""
+        return len(self._runs)
+
+    async def visible(self, key: Hashable, names: pa.LargeStringArray, ask: AsksMask) -> Seen:
+        """The mask of visible names (``None``: all), by the mask that ``ask`` returns for a column.
+
+        The answering call of ``ask`` begins after this call. Raises what ``ask`` raises.
+        """
+        if self._runs.waiting(key) + len(names) > _MOST:
+            seen, start = await _seen(ask, [names]), 0
+        else:
+            seen, start = await self._runs.ask(key, partial(_seen, ask), names, len(names))
+        return None if seen is None else seen[start : start + len(names)]
+
+
+async def _seen(ask: AsksMask, columns: Sequence[pa.LargeStringArray]) -> Seen:
+    mask = await ask(columns[0] if len(columns) == 1 else pa.concat_arrays(columns))
+    return None if mask is None else mask.to_numpy(zero_copy_only=False)

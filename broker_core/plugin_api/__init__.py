@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from broker_core.plugin_api.hookspecs import HOOK_FACTS, HookSpecs, ListingOutcome, hookimpl
     from broker_core.plugin_api.http_site import PLACEHOLDER, HttpRequest, HttpRoute, HttpSite
     from broker_core.plugin_api.listing_builder import ListingBuilder
-    from broker_core.plugin_api.listing_request import ListingRequest, Pausing, RequestServices
+    from broker_core.plugin_api.listing_request import NO_PROPERTIES, ListingRequest, Properties
     from broker_core.plugin_api.listing_result import (
         AnswerKind,
         DefaultLister,
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     )
     from broker_core.plugin_api.project_name import PROJECT
     from broker_core.plugin_api.recorded_reads import RecordedProperties, recorded, recorded_asker
-    from broker_core.plugin_api.request_lease import Lease, PausedMemory, RequestMemory
-    from broker_core.plugin_api.request_properties import NO_PROPERTIES, Properties
+    from broker_core.plugin_api.request_lease import Lease, PausedMemory, Pausing, RequestMemory
+    from broker_core.plugin_api.request_services import RequestServices
     from broker_core.plugin_api.rest_answer import SAME, RestAnswer, Same
 
 __all__ = [
@@ -108,16 +108,16 @@ __getattr__ = lazy_exports(
         "ListingOutcome": ".hookspecs",
         "ListingRequest": ".listing_request",
         "PolledLister": ".listing_result",
-        "NO_PROPERTIES": ".request_properties",
+        "NO_PROPERTIES": ".listing_request",
         "PLACEHOLDER": ".http_site",
         "PROJECT": ".project_name",
         "PROPERTY": ".depends_on",
         "PausedMemory": ".request_lease",
-        "Pausing": ".listing_request",
-        "Properties": ".request_properties",
+        "Pausing": ".request_lease",
+        "Properties": ".listing_request",
         "RecordedProperties": ".recorded_reads",
         "RequestMemory": ".request_lease",
-        "RequestServices": ".listing_request",
+        "RequestServices": ".request_services",
         "RestAnswer": ".rest_answer",
         "SAME": ".rest_answer",
         "Same": ".rest_answer",

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, Protocol
 
+from broker_core.access import Asker
 from broker_core.names import Mode, NamespaceName
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "PROPERTY",
     "WORDS",
     "AnswerKey",
+    "KeyedQuestion",
     "checked_words",
     "is_of_properties",
     "key_of",
@@ -76,23 +78,6 @@ def undeclared(used: Iterable[str], declared: Collection[str]) -> frozenset[str]
     )
 
 
-class Asks(Protocol):
-    """The client that asks (:class:`~broker_core.access.asker.Asker`)."""
-
-    @property
-    def role(self) -> str | None: ...
-    @property
-    def original_principal(self) -> str | None: ...
-    @property
-    def client_version(self) -> str: ...
-    @property
-    def protocol_version(self) -> int: ...
-    @property
-    def transport(self) -> str: ...
-    @property
-    def host(self) -> str: ...
-
-
 class KeyedQuestion(Protocol):
     """The question (:class:`~broker_core.plugin_api.listing_request.ListingRequest`)."""
 
@@ -105,7 +90,7 @@ class KeyedQuestion(Protocol):
     @property
     def properties(self) -> Mapping[str, str]: ...
     @property
-    def asker(self) -> Asks: ...
+    def asker(self) -> Asker: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +145,7 @@ def _properties(properties: Mapping[str, str], words: Collection[str]) -> frozen
     return frozenset((name, value) for name, value in properties.items() if name in names)
 
 
-def _of_asker(asker: Asks, words: Collection[str]) -> Iterable[tuple[Hashable, ...]]:
+def _of_asker(asker: Asker, words: Collection[str]) -> Iterable[tuple[Hashable, ...]]:
     if "principal" in words:
         yield ("principal", asker.role, asker.original_principal)
     if "client" in words:

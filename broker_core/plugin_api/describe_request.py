@@ -11,8 +11,7 @@ from broker_core.access import Asker
 from broker_core.immutable import copied
 from broker_core.listing import DETAIL_TYPES, checked_wants
 from broker_core.names import NamespaceName
-from broker_core.plugin_api.listing_request import Pausing
-from broker_core.plugin_api.request_lease import UNCOUNTED, Lease, PausedMemory, RequestMemory
+from broker_core.plugin_api.request_lease import UNCOUNTED, Lease, PausedMemory, Pausing, RequestMemory
 
 __all__ = ["DescribeRequest"]
 

@@ -1,44 +1,104 @@
-"""The question: which topics of this namespace match, for this asker, and by when."""
+"""The question: which topics of this namespace match, for this asker, and by when; and its properties."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine, Hashable, Mapping
+from collections.abc import (
+    Awaitable,
+    Callable,
+    Coroutine,
+    Hashable,
+    ItemsView,
+    Iterable,
+    Iterator,
+    KeysView,
+    Mapping,
+    ValuesView,
+)
 from dataclasses import dataclass, field
-from typing import Any, Protocol, Self, TypeAlias
+from functools import partial
+from typing import Any, Final, Self, final
 
 from broker_core.access import Asker
-from broker_core.immutable import copied
+from broker_core.immutable import Sealed, copied, seal
 from broker_core.listing import Page, checked_wants
 from broker_core.names import Mode, NamespaceName
 from broker_core.patterns import TopicsPattern
 from broker_core.plugin_api.depends_on import EVERYTHING, key_of
-from broker_core.plugin_api.request_lease import UNCOUNTED, Lease, RequestMemory
-from broker_core.plugin_api.request_properties import NO_PROPERTIES, Properties
+from broker_core.plugin_api.request_lease import UNCOUNTED, Lease, Pausing, paused_call
+from broker_core.plugin_api.request_services import RequestServices
 from broker_core.plugin_api.rest_answer import SAME, RestAnswer, Same
 
-__all__ = ["ListingRequest", "Pausing", "RequestServices"]
+__all__ = ["NO_PROPERTIES", "ListingRequest", "Properties"]
 
 
-#: Wraps a function that a plugin awaits, so that its time is not the plugin's.
-Pausing: TypeAlias = Callable[[Callable[..., Awaitable[Any]]], Callable[..., Awaitable[Any]]]
+@final
+class Properties(Sealed, Mapping[str, str]):
+    """Text by name, as :class:`types.MappingProxyType` shows a ``dict``, without a way to that ``dict``.
+
+    The proxy hands its ``dict`` to the ``__eq__`` and ``__or__`` of what it is compared and joined with, and so do the
+    views of its items and keys; here they get a copy.
+    """
+
+    __slots__ = ("_pairs",)
+
+    def __new__(cls, pairs: Mapping[str, str] | Iterable[tuple[str, str]] = ()) -> Self:
+        properties = object.__new__(cls)
+        _put_pairs(properties, dict(pairs))
+        return properties
+
+    def __init__(self, pairs: Mapping[str, str] | Iterable[tuple[str, str]] = ()) -> None:
+        """``pairs`` are copied; of a repeated name, the last counts."""
+
+    def __getitem__(self, name: str) -> str:
+        return _pairs(self)[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in _pairs(self)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_pairs(self))
+
+    def __len__(self) -> int:
+        return len(_pairs(self))
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return _pairs(self).get(name, default)
+
+    def copy(self) -> dict[str, str]:
+        """The properties as a new ``dict``."""
+        return _pairs(self).copy()
+
+    def keys(self) -> KeysView[str]:
+        return self.copy().keys()
+
+    def items(self) -> ItemsView[str, str]:
+        return self.copy().items()
+
+    def values(self) -> ValuesView[str]:
+        return self.copy().values()
+
+    def __reversed__(self) -> Iterator[str]:
+        return reversed(_pairs(self))
+
+    def __or__(self, other: Any) -> Any:
+        return self.copy() | (other.copy() if type(other) is Properties else other)
+
+    def __ror__(self, other: Any) -> Any:
+        return other | self.copy()
+
+    def __reduce__(self) -> tuple[type[Properties], tuple[dict[str, str]]]:  # type: ignore[override]
+        return Properties, (self.copy(),)
+
+    def __repr__(self) -> str:
+        return repr(self.copy())
 
 
-class RequestServices(Protocol):
-    """Services of the broker for one call of a plugin, which uses them by the methods of its request."""
+_descriptor: Final = seal(Properties, "_pairs")
+_put_pairs: Final = _descriptor.__set__
+_pairs: Final[Callable[[Properties], dict[str, str]]] = _descriptor.__get__
 
-    @property
-    def memory(self) -> RequestMemory: ...
-
-    def rest(
-        self, pattern: str | Same | None, properties: Mapping[str, str] | Same
-    ) -> Coroutine[Any, Any, RestAnswer]: ...
-
-    def key(self, pattern: str | Same | None, properties: Mapping[str, str] | Same) -> Hashable: ...
-
-    def pausing(self, pausing: Pausing) -> RequestServices: ...
-
-    @property
-    def wrong(self) -> str | None: ...
+#: Of a request without any.
+NO_PROPERTIES: Final = Properties()
 
 
 async def _unlimited(_bytes: int) -> None:
@@ -87,7 +147,9 @@ class ListingRequest:
         request.
         """
         services = None if self.services is None else self.services.pausing(pausing)
-        return copied(self, reserve_bytes=pausing(self.reserve_bytes), services=services)
+        return copied(
+            self, reserve_bytes=partial(paused_call, pausing, self.reserve_bytes), services=services
+        )
 
     async def reserve(self, size: int) -> None:
         """Wait for heap permits of ``size`` bytes in all for this request, if the estimate was too small.

@@ -12,11 +12,22 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from types import TracebackType
-from typing import Any, Final, Protocol, Self
+from typing import Any, Final, Protocol, Self, TypeAlias
 
 from broker_core.memory import whole_count
 
-__all__ = ["UNCOUNTED", "Lease", "PausedMemory", "RequestMemory"]
+__all__ = [
+    "UNCOUNTED",
+    "Lease",
+    "PausedMemory",
+    "Pausing",
+    "RequestMemory",
+    "paused_call",
+    "running_loop",
+]
+
+#: Wraps a function that a plugin awaits, so that its time is not the plugin's.
+Pausing: TypeAlias = Callable[[Callable[..., Awaitable[Any]]], Callable[..., Awaitable[Any]]]
 
 
 class RequestMemory(Protocol):
@@ -58,28 +69,33 @@ UNCOUNTED: Final[RequestMemory] = _Uncounted()
 class PausedMemory:
     """A request's memory, as one call of a plugin has it: waiting for more is not the plugin's time."""
 
-    __slots__ = ("_grow", "_memory")
+    __slots__ = ("_memory", "_pausing")
 
     def __init__(
         self,
         memory: RequestMemory,
-        pausing: Callable[[Callable[..., Awaitable[Any]]], Callable[..., Awaitable[Any]]],
+        pausing: Pausing,
     ) -> None:
         self._memory = memory
-        self._grow = pausing(memory.grow)
+        self._pausing = pausing
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop | None:
         return self._memory.loop
 
     async def grow(self, size: int) -> None:
-        await self._grow(size)
+        await paused_call(self._pausing, self._memory.grow, size)
 
     def try_grow(self, size: int) -> bool:
         return self._memory.try_grow(size)
 
     def give_back(self, size: int) -> None:
         self._memory.give_back(size)
+
+
+async def paused_call(pausing: Pausing, function: Callable[..., Awaitable[Any]], *given: object) -> Any:
+    """The result of a function of the broker; waiting for it is not the plugin's time."""
+    return await pausing(function)(*given)
 
 
 class _LeaseState(enum.Enum):
@@ -118,7 +134,7 @@ class Lease:
         self._check_open()
         count = whole_count(more)
         loop = self._memory.loop
-        if loop is None or _running() is loop:
+        if loop is None or running_loop() is loop:
             return self._try_here(count)
         done: Future[bool] = Future()
 
@@ -184,7 +200,7 @@ class Lease:
             await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._grow_here(more), loop))
 
     def _blocking(self, more: int, instead: str) -> None:
-        if _running() is not None:
+        if running_loop() is not None:
             raise RuntimeError(f"this would block the event loop: {instead}")
         loop = self._memory.loop
         if loop is not None:
@@ -213,7 +229,7 @@ class Lease:
     def _close(self) -> None:
         self._state = _LeaseState.OVER
         loop = self._memory.loop
-        if loop is None or _running() is loop:
+        if loop is None or running_loop() is loop:
             self._give_back()
         else:
             with suppress(RuntimeError):  # the loop is closed, and with it the request
@@ -225,7 +241,8 @@ class Lease:
             self._memory.give_back(size)
 
 
-def _running() -> asyncio.AbstractEventLoop | None:
+def running_loop() -> asyncio.AbstractEventLoop | None:
+    """The event loop of this thread, if one runs."""
     try:
         return asyncio.get_running_loop()
     except RuntimeError:

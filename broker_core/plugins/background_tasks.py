@@ -18,9 +18,8 @@ from typing import Any, Final
 
 import structlog
 
-from broker_core.plugins.call.abandoned_calls import Abandoned
 from broker_core.plugins.call.event_loop_time import LoopTime
-from broker_core.plugins.call.plugin_runner import contained, plain
+from broker_core.plugins.call.plugin_runner import Abandoned, contained, plain
 from broker_core.plugins.call.plugin_threads import PluginThreads, RaisedByPlugin
 from broker_core.plugins.raised_exceptions import in_words, is_awaitable, kind, trace
 

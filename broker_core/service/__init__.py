@@ -20,13 +20,12 @@ from broker_core.service.live_sessions import Ended, LiveSession
 from broker_core.service.lookups import BrokerSchema, LookupQuestions, LookupService
 from broker_core.service.namespace_version import read_version, version_text
 from broker_core.service.plugin_topics import Known, PluginTopics, partition_names
-from broker_core.service.question import read_question
 from broker_core.service.quotas import Quotas, QuotaTurn
 from broker_core.service.topic_imports import MOST_ASKED, MOST_BYTES, BodyTooLarge
 
 if TYPE_CHECKING:
     from broker_core.service.cluster_edits import ClusterEdits
-    from broker_core.service.list_topics import ListTopics
+    from broker_core.service.list_topics import Allowed, ListTopics, VisibleTopics
     from broker_core.service.logins import Logins, role_of
     from broker_core.service.stored_users import (
         LONGEST_PASSWORD,
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
         check_user,
         store_user,
     )
-    from broker_core.service.visible_topics import Allowed, VisibleTopics
 
 __all__ = [
     "LONGEST_PASSWORD",
@@ -89,7 +87,6 @@ __all__ = [
     "client_count",
     "fields_text",
     "partition_names",
-    "read_question",
     "read_version",
     "right_to",
     "role_of",
@@ -102,7 +99,7 @@ __all__ = [
 __getattr__ = lazy_exports(
     __name__,
     {
-        "Allowed": ".visible_topics",
+        "Allowed": ".list_topics",
         "LONGEST_PASSWORD": ".stored_users",
         "SHORTEST_PASSWORD": ".stored_users",
         "check_password": ".stored_users",
@@ -111,7 +108,7 @@ __getattr__ = lazy_exports(
         "ClusterEdits": ".cluster_edits",
         "ListTopics": ".list_topics",
         "Logins": ".logins",
-        "VisibleTopics": ".visible_topics",
+        "VisibleTopics": ".list_topics",
         "role_of": ".logins",
     },
 )

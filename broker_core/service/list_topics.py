@@ -1,14 +1,19 @@
 """All topics of a namespace that an asker may see, as a table with masks: for protocols that list topics, not names.
 
 The pipeline lists them, so that rules, plugins and masks apply, and ACLs narrow them. Nothing is remembered here but
-what belongs to a listing.
+what belongs to a listing: the masks of topics with a name that plugins' masks show, for all equal selections of names,
+of which a topic with partitions has many.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import threading
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Any, Final, TypeAlias
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pyarrow as pa
@@ -17,14 +22,19 @@ import pyarrow.compute as pc
 from broker_core.access import Asker
 from broker_core.concurrency import EACH_TOPIC_OF_TABLE
 from broker_core.kafka import legal_names
-from broker_core.listing import Details, TopicTable
-from broker_core.names import Mode, NamespaceName
+from broker_core.listing import Details, RowsKey, Selection, TopicChunk, TopicTable, rows_key_of
+from broker_core.names import PERSISTENT, Mode, NamespaceName, partitioned_local_names, without_ends
 from broker_core.pipeline import ListingTables, Pipeline
 from broker_core.plugin_api import ListingRequest
-from broker_core.service.selection_masks import SelectionMasks, local_names
-from broker_core.service.visible_topics import Allowed, VisibleTopics
 
-__all__ = ["ListTopics"]
+__all__ = [
+    "Allowed",
+    "ListTopics",
+    "SelectionMasks",
+    "VisibleTopics",
+    "local_names",
+    "names_of",
+]
 
 _WANTS: Final = frozenset({"partitions", "topic_id"})
 
@@ -103,3 +113,110 @@ def _table_of(details: Details, namespace: NamespaceName) -> TopicTable:
         if told.null_count < len(told):
             ids = pc.coalesce(told, pa.scalar(bytes(16), pa.binary(16))).cast(pa.large_binary())
     return TopicTable.of_columns(names, partitions, ids, legal_names)
+
+
+_Array = np.ndarray[Any, Any]
+#: Whether ACLs allow each topic of a chunk; ``None``: all.
+Allowed: TypeAlias = Callable[[TopicChunk], _Array | None]
+
+
+@dataclass(frozen=True, slots=True)
+class VisibleTopics:
+    """``masks`` has one for each chunk: whether each of its topics is visible, ``None`` if all are.
+
+    ``is_kept``: the table is kept for others, and so are encoded parts of it.
+    """
+
+    table: TopicTable
+    masks: Sequence[_Array | None]
+    is_kept: bool = True
+
+    @property
+    def count(self) -> int:
+        """The number of visible topics."""
+        return sum(
+            len(chunk) if mask is None else int(mask.sum())
+            for chunk, mask in zip(self.table.chunks, self.masks, strict=True)
+        )
+
+    def without_names(self, names: Iterable[str]) -> VisibleTopics:
+        """The topics without a few, by name."""
+        masks: list[Any] = list(self.masks)
+        for name in names:
+            number, row = self.table.from_name(name.encode())
+            if number < len(masks) and self.table.chunks[number].name(row) == name.encode():
+                mask = masks[number]
+                masks[number] = (
+                    np.ones(len(self.table.chunks[number]), np.bool_) if mask is None else mask.copy()
+                )
+                masks[number][row] = False
+        return VisibleTopics(self.table, masks, self.is_kept)
+
+    def among(self, masks: Sequence[_Array | None]) -> VisibleTopics:
+        """The topics that these masks, one for each chunk, have as well."""
+        both = [_both(mine, mask) for mine, mask in zip(self.masks, masks, strict=True)]
+        return VisibleTopics(self.table, both, self.is_kept)
+
+    def allowed(self, allowed: Allowed) -> VisibleTopics:
+        """The topics that are allowed."""
+        return self.among([allowed(chunk) for chunk in self.table.chunks])
+
+
+def names_of(table: TopicTable) -> pa.LargeBinaryArray:
+    """All names, in one column."""
+    columns = [chunk.names for chunk in table.chunks]
+    return pa.concat_arrays(columns) if columns else pa.array([], pa.large_binary())
+
+
+def _both(first: _Array | None, second: _Array | None) -> _Array | None:
+    if first is None or second is None:
+        return second if first is None else first
+    both: _Array = first & second
+    return both
+
+
+#: Masks of a table that are kept, of a bit for each topic: the permits of its chunks count them before they are made.
+_KEPT: Final = 32
+
+
+class SelectionMasks:
+    """Masks by selection, for any thread. A selection is known by its rows: a table belongs to one listing."""
+
+    def __init__(self) -> None:
+        self._kept: WeakKeyDictionary[TopicTable, OrderedDict[RowsKey, _Array]] = WeakKeyDictionary()
+        self._lock = threading.Lock()
+
+    def of(self, table: TopicTable, selection: Selection) -> VisibleTopics:
+        """The topics of a table with a name in ``selection``, which is of the table's listing."""
+        key = rows_key_of(selection)
+        with self._lock:
+            kept = self._kept.setdefault(table, OrderedDict())
+            packed = kept.get(key)
+            if packed is not None:
+                kept.move_to_end(key)
+        if packed is None:
+            packed = np.packbits(_marks(table, selection))
+            with self._lock:
+                kept[key] = packed
+                if len(kept) > _KEPT:
+                    kept.popitem(last=False)
+        return VisibleTopics(table, _by_chunk(table, packed))
+
+
+def local_names(names: pa.LargeStringArray, namespace: NamespaceName) -> pa.LargeStringArray:
+    """Full names of persistent topics without the namespace."""
+    return without_ends(names, len(f"{PERSISTENT}://{namespace}/"), 0)
+
+
+def _marks(table: TopicTable, selection: Selection) -> _Array:
+    names = local_names(selection.names, selection.listing.namespace)
+    bases = partitioned_local_names(names).cast(pa.large_binary())
+    marks: _Array = pc.is_in(names_of(table), value_set=bases.unique()).to_numpy(zero_copy_only=False)
+    return marks
+
+
+def _by_chunk(table: TopicTable, packed: _Array) -> Sequence[_Array]:
+    if not table.chunks:
+        return []
+    marks = np.unpackbits(packed, count=table.size).view(np.bool_)
+    return np.split(marks, np.cumsum([len(chunk) for chunk in table.chunks])[:-1])

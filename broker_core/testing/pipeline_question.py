@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from broker_core.access import Asker
 from broker_core.listing import Details, Page, Position, checked_wants
@@ -64,9 +64,7 @@ async def ask(
         asker=asker_of(persona, Asker(remote_address="127.0.0.1:0", transport="testing")),
         deadline=asyncio.get_running_loop().time() + pipeline.options.time_budget,
     )
-    if pattern is not None:
-        request = replace(request, pattern=pipeline.compile(pattern))
-    answer = await pipeline.answer(request)
+    answer = await pipeline.answer(request, topics_pattern=pattern)
     try:
         return PipelineAnswer(
             topics=answer.names.to_pylist(),

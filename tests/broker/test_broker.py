@@ -26,6 +26,7 @@ from broker_core.catalog import CatalogError, SqliteCatalog, newest_snapshot, wa
 from broker_core.client import ClientError, Credentials, LookupSession, ServerRefused
 from broker_core.errors import BrokerCoreError
 from broker_core.names import TopicName
+from broker_core.patterns import compile_pattern
 from broker_core.pipeline import explain
 from broker_core.plugin_api.listing_request import ListingRequest as Request
 from broker_core.plugins import PluginLoadError
@@ -300,9 +301,7 @@ async def test_a_stopped_broker_leaves_nothing_running(tmp_path: Path) -> None:
 async def test_a_pipeline_without_servers_explains(tmp_path: Path) -> None:
     filled(tmp_path)
     async with opened_pipeline(settings(tmp_path), plugins={"life": Life()}) as pipeline:
-        report = await explain(
-            pipeline, Request(NAMESPACE, pattern=pipeline.compile("public/default/orders"))
-        )
+        report = await explain(pipeline, Request(NAMESPACE, pattern=compile_pattern("public/default/orders")))
     assert report["chain"][0]["plugin"] == "life"
     assert report["chain"][0]["answer"] == "pass_through"
     assert (report["lister"], report["plan"], report["topics"]) == ("catalog", "literal", 2)

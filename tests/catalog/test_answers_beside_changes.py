@@ -22,7 +22,7 @@ from broker_core.memory.permits import Permits
 from broker_core.names import Mode, NamespaceName, TopicName
 from broker_core.patterns import TopicsPattern, compile_pattern
 from broker_core.pipeline import Answer, Pipeline
-from broker_core.pipeline.answers.reusable_answer import ReusableAnswer
+from broker_core.pipeline.answer import ReusableAnswer
 from broker_core.plugin_api.listing_request import ListingRequest
 from tests.support.eventually import eventually
 from tests.support.pipelines import made

@@ -12,6 +12,7 @@ from broker_core.access.asker import Asker
 from broker_core.broker.opened_core import opened_pipeline
 from broker_core.catalog import SqliteCatalog
 from broker_core.names import Mode, NamespaceName, TopicName
+from broker_core.patterns import compile_pattern
 from broker_core.pipeline import explain, unfit_for_watches
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.settings import Settings
@@ -33,7 +34,8 @@ async def refused(
     SqliteCatalog(folder / "c.sqlite").close()
     settings = Settings.model_validate({"catalog": {"path": folder / "c.sqlite"}, **tables})
     async with opened_pipeline(settings, plugins=plugins) as pipeline:
-        compiled = None if pattern is None else pipeline.compile(pattern)
+        longest = pipeline.options.patterns.max_length
+        compiled = None if pattern is None else compile_pattern(pattern, max_length=longest)
         report = await explain(pipeline, ListingRequest(NAMESPACE, mode, pattern=compiled))
         said: str | None = report["watch_refused"]
         return said

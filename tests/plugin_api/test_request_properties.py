@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from broker_core.plugin_api.request_properties import Properties
+from broker_core.plugin_api.listing_request import Properties
 
 PAIRS = {"team": "a", "level": "b"}
 

@@ -14,8 +14,8 @@ from structlog.testing import capture_logs
 
 from broker_core.plugins import background_tasks as module
 from broker_core.plugins.background_tasks import BackgroundTasks
-from broker_core.plugins.call.abandoned_calls import Abandoned
 from broker_core.plugins.call.event_loop_time import BLOCKED
+from broker_core.plugins.call.plugin_runner import Abandoned
 from tests.support.eventually import eventually
 
 

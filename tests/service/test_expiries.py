@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from broker_core.service.expiries import Expiries
+from broker_core.service.live_sessions import Expiries
 from tests.support.clock import SetClock
 from tests.support.eventually import eventually
 

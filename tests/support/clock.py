@@ -53,7 +53,7 @@ class WallClock:
 def wall_clock(monkeypatch: pytest.MonkeyPatch) -> WallClock:
     """The clock by which tokens end, at servers that are made from now on."""
     from broker_core.access.authentication.tokens.token_verifier import TokenVerifier
-    from broker_core.service.expiries import Expiries
+    from broker_core.service.live_sessions import Expiries
 
     clock = WallClock()
     monkeypatch.setattr(TokenVerifier.__init__, "__kwdefaults__", {"clock": clock})

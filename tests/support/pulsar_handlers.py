@@ -17,8 +17,12 @@ from broker_core.plugins import Dispatcher, PluginRegistry
 from broker_core.servers.admission import RequestSlots
 from broker_core.servers.connection import Closing, FrameSender
 from broker_core.servers.pulsar.catalog_lookups import CatalogLookups
-from broker_core.servers.pulsar.command_handler import PulsarCommandHandler, PulsarServices, Reply
-from broker_core.servers.pulsar.pulsar_options import PulsarOptions
+from broker_core.servers.pulsar.command_handler import (
+    PulsarCommandHandler,
+    PulsarOptions,
+    PulsarServices,
+    Reply,
+)
 from broker_core.servers.pulsar.small_answers import SmallAnswers
 from broker_core.service import Admission, Find
 from broker_core.wire.pulsar import commands

@@ -1,40 +1,57 @@
-"""Accepting a lister's answer: a checked selection within the request's permits.
+"""Accepting a lister's answer: a checked selection within the request's permits, which the shrink guard lets pass.
 
 Nothing that a plugin says is used unchecked: docs/explanation/promises.md#plugins-cannot-hurt-the-broker
+
+The guard compares an answer with the plugin's last listing for the same question and principal. Deletions in a change
+log are intended: in the plugin's own log, or else in any, for a plugin that serves what another store holds.
 """
 
 from __future__ import annotations
 
+import re
+import sys
+from collections.abc import Callable, Sequence
+from enum import Enum
 from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
+import structlog
 
+from broker_core.change_log import CatalogVersion, ChangeLog, Changes
 from broker_core.concurrency import EACH_NAME, ON_LOOP
 from broker_core.counted import counted
-from broker_core.errors import InvalidListing
+from broker_core.errors import InvalidListing, ListingFailed
+from broker_core.guards import ShrinkGuard
 from broker_core.listing import Listing, Page, Selection, data_of
-from broker_core.names import as_column
+from broker_core.names import Mode, NamespaceName, as_column
+from broker_core.patterns import TopicsPattern
 from broker_core.pipeline.listers.answer_store import AnswerStore
 from broker_core.pipeline.listers.listing_details import ListingDetails
+from broker_core.pipeline.listers.verification import check_order, check_page, surely_whole
 from broker_core.pipeline.request.listing_in_progress import AcceptedAnswer, ListingInProgress
-from broker_core.pipeline.request.pipeline_options import PipelineOptions
+from broker_core.pipeline.request.steps import PipelineOptions, bad_topics, known_selection
 from broker_core.pipeline.runs.worker_threads import Workers
-from broker_core.pipeline.verification.bad_topics import bad_topics
-from broker_core.pipeline.verification.verify_names import (
-    VerifyFiltered,
-    built,
-    claim_sample,
-    given_bytes,
-    known_selection,
-    own_hash,
+from broker_core.plugin_api import (
+    AnswerKind,
+    DefaultLister,
+    ListingRequest,
+    TopicListingResult,
+    key_of,
+    question_text,
 )
-from broker_core.pipeline.verification.verify_pages import check_order, check_page, surely_whole
-from broker_core.plugin_api import AnswerKind, DefaultLister, TopicListingResult, key_of
 from broker_core.plugins import Dispatcher, LoadedPlugin
 from broker_core.tracing import stage
 
-__all__ = ["Acceptance"]
+__all__ = [
+    "Acceptance",
+    "GuardedAnswers",
+    "VerifyFiltered",
+    "built",
+    "claim_sample",
+    "given_bytes",
+    "own_hash",
+]
 
 #: Listings that were built of names which a plugin returned with a version: it is asked every time, and its names are
 #: checked, ordered and encoded once for a version, and all that its answers depend on.
@@ -177,7 +194,7 @@ class Acceptance:
         """The selection of the returned names, their number, and the bytes built for this request alone."""
         request = progress.request
         key = None
-        await progress.request.reserve(given_bytes(result.topics))
+        await progress.request.reserve_bytes(given_bytes(result.topics))
         # A plugin that gave its version before needs none here: it is the version of what it returned.
         told = plugin is None or plugin.name in progress.versions
         may_keep = not told and result.next is None and not self._options.is_long(request)
@@ -192,7 +209,7 @@ class Acceptance:
             names = await self._column(progress, result.topics)
             if result.next is not None:
                 await self._workers.call(request.asker, partial(check_order, names), EACH_NAME * len(names))
-            await progress.request.reserve(given_bytes(result.topics) + _BUILD_FACTOR * names.nbytes)
+            await progress.request.reserve_bytes(given_bytes(result.topics) + _BUILD_FACTOR * names.nbytes)
             make = partial(built, request, names)
             listing = await self._workers.call(request.asker, make, EACH_NAME * len(names))
         except (InvalidListing, pa.ArrowException) as error:
@@ -208,10 +225,141 @@ class Acceptance:
         if EACH_NAME * len(topics) <= ON_LOOP:
             return as_column(topics)
         given = given_bytes(topics)
-        await progress.request.reserve(2 * given)
+        await progress.request.reserve_bytes(2 * given)
         return await self._workers.call(progress.request.asker, partial(as_column, topics))
 
 
 def _is_believed(plugin: LoadedPlugin) -> bool:
     """Whether the plugin's claims are accepted unchecked (``verify_filtered = "never"``)."""
     return plugin.options.verify_filtered == "never"
+
+
+#: Up to so many names a sample is all of them; of more, so many evenly spaced ones.
+SAMPLE_ALL = 10_000
+SAMPLE_OF_MORE = 1_000
+
+_HASH = re.compile("[0-9a-f]{8}")
+#: Names of a list that are looked at to know about how much memory all of it takes.
+_SIZED = 64
+
+
+class VerifyFiltered(Enum):
+    """The policies of checking a plugin's ``filtered=True``."""
+
+    ALWAYS = "always"
+    SAMPLE = "sample"
+    NEVER = "never"
+
+
+def given_bytes(topics: Any) -> int:
+    """The approximate bytes of the names as a lister returned them: a sequence of strings or an Arrow column."""
+    if isinstance(topics, pa.Array | pa.ChunkedArray):
+        return int(topics.nbytes)
+    if not len(topics):
+        return 0
+    step = max(1, len(topics) // _SIZED)
+    sample = topics[::step]
+    # An object that is no string is refused later; its own ``__sizeof__`` is not called.
+    total = sum(sys.getsizeof(name) for name in sample if type(name) is str)
+    return len(topics) * (8 + total // len(sample))
+
+
+def built(request: ListingRequest, names: pa.LargeStringArray) -> Listing:
+    """The listing of the names that a lister returned. Raises :exc:`InvalidListing` for the first bad one."""
+    return Listing.from_names(request.namespace, request.mode, names)
+
+
+def own_hash(result: TopicListingResult, selection: Selection, returned: int) -> str | None:
+    """The lister's hash if it should be that of exactly these topics (none collapsed, none hidden)."""
+    given = result.topics_hash
+    if given is None:
+        return None
+    given = str.__str__(given)
+    if _HASH.fullmatch(given) is None:
+        raise bad_topics(f"returned a topics hash that is none: {given[:40]!r} (8 lower-case hex digits)")
+    return given if len(selection) == returned else None
+
+
+def claim_sample(selection: Selection, pattern: TopicsPattern, policy: VerifyFiltered) -> Selection | None:
+    """The topics that must all match if the lister's ``filtered=True`` is right; ``None``: the policy checks none."""
+    if policy is VerifyFiltered.NEVER or selection.pattern == pattern.text:
+        return None
+    if policy is VerifyFiltered.ALWAYS or len(selection) <= SAMPLE_ALL:
+        return selection.as_claim()
+    return selection.sampled(SAMPLE_OF_MORE)
+
+
+_log = structlog.get_logger(__name__)
+
+
+class GuardedAnswers:
+    """Checks the answers of plugins; one for a pipeline. ``logs`` gives all change logs, ``but`` is the plugin whose
+    answers are checked elsewhere.
+    """
+
+    def __init__(
+        self,
+        guard: ShrinkGuard,
+        dispatcher: Dispatcher,
+        logs: Callable[[], Sequence[ChangeLog]],
+        but: str | None = None,
+    ) -> None:
+        self._guard = guard
+        self._but = but
+        self._dispatcher = dispatcher
+        self._logs = logs
+
+    def versions(self, namespace: NamespaceName) -> tuple[CatalogVersion, ...]:
+        """The states of the change logs, to be read before a question is asked: all later entries count."""
+        if not self._guard.limits_of(namespace).enabled:
+            return ()
+        found: list[CatalogVersion] = []
+        for log in self._logs():
+            try:
+                version = log.version_now(namespace)
+            except ListingFailed:
+                continue
+            except Exception as error:  # noqa: BLE001  # a plugin's
+                _log.warning("a change log failed", log=log.name, reason=str(error))
+                continue
+            if version is not None:
+                found.append(version)
+        return tuple(found)
+
+    async def check(
+        self, request: ListingRequest, accepted: AcceptedAnswer, versions: Sequence[CatalogVersion]
+    ) -> None:
+        """Raise :exc:`ListingFailed` if a whole answer of a plugin lost too many topics at once."""
+        namespace, selection = request.namespace, accepted.selection
+        if selection is None or not accepted.whole or accepted.lister == self._but:
+            return
+        if not self._guard.limits_of(namespace).enabled:
+            return
+        words = self._dispatcher.dependencies.of(accepted.lister)
+        text = question_text(request, words | {"pattern"} if accepted.claimed else words)
+        question, count = f"{text}, by {accepted.lister}", len(selection)
+        deletions = 0
+        for since in self._guard.versions_before(namespace, question, count):
+            deletions = max(deletions, await self._deletions(accepted.lister, namespace, request.mode, since))
+        self._guard.check(namespace, question, count, deletions=deletions, versions=versions)
+
+    async def _deletions(
+        self, plugin: str, namespace: NamespaceName, mode: Mode, since: CatalogVersion
+    ) -> int:
+        """The number of names that the change log of a version deleted after it; 0 if it does not know."""
+        logs = self._logs()
+        own = [log for log in logs if log.name == plugin]
+        for log in own or logs:
+            try:
+                if await log.catalog_id() != since.catalog_id:
+                    continue
+                found = await log.changes(namespace, since)
+            except ListingFailed:
+                continue
+            if isinstance(found, Changes):
+                return sum(
+                    len(change.listed_before.without(change.listed_after))
+                    for change in found
+                    if mode.lists(change.name.domain)
+                )
+        return 0

@@ -19,21 +19,19 @@ from broker_core.listing import Selection, part_of
 from broker_core.memory import whole_count
 from broker_core.metrics import Metrics
 from broker_core.pipeline.change_notices import ChangeNotices
-from broker_core.pipeline.listers.accept_answer import Acceptance
-from broker_core.pipeline.listers.call_services import CallServices
+from broker_core.pipeline.listers.accept_answer import Acceptance, GuardedAnswers
 from broker_core.pipeline.listers.former_answers import FormerAnswer, FormerAnswers, FormerAnswersToQuestion
-from broker_core.pipeline.listers.guarded_answers import GuardedAnswers
+from broker_core.pipeline.listers.verification import CHECK_FACTOR, details_of
 from broker_core.pipeline.request.held_permit import HeldPermit
 from broker_core.pipeline.request.listing_in_progress import AcceptedAnswer, ListingInProgress
-from broker_core.pipeline.request.pipeline_options import PipelineOptions
-from broker_core.pipeline.request.steps import applied_pattern, names_bytes, without_hash
+from broker_core.pipeline.request.steps import PipelineOptions, applied_pattern, names_bytes, without_hash
 from broker_core.pipeline.runs.worker_threads import Workers
-from broker_core.pipeline.verification.verify_details import CHECK_FACTOR, details_of
 from broker_core.plugin_api import (
     AnswerKind,
     DefaultLister,
     Lease,
     ListingRequest,
+    RequestServices,
     RestAnswer,
     Same,
     TopicListingResult,
@@ -252,22 +250,18 @@ class Listers:
         self, progress: ListingInProgress, request: ListingRequest, caller: HookCaller, position: int
     ) -> tuple[_Answered, bool]:
         """The answer of one plugin that is asked now, and whether its topics are its own."""
-
-        async def accept(result: TopicListingResult) -> AcceptedAnswer | None:
-            if result.kind in _WITHOUT_TOPICS:
-                return None
-            return await self._acceptance.accept(progress, caller.plugin, result)
-
-        services = self._services(progress, caller.name, position)
+        services, accepted = self._services(progress, caller.name, position), None
         try:
-            result, word, accepted = await self._dispatcher.lister_hook.ask(caller, request, services, accept)
+            async with self._dispatcher.lister_hook.asking(caller, request, services) as (result, word):
+                if result is not None and result.kind not in _WITHOUT_TOPICS:
+                    accepted = await self._acceptance.accept(progress, caller.plugin, result)
         finally:
             services.close()
         return _Answered(word, accepted, result), word != "refused" and not services.rest_requested
 
     # -- the rest of the chain
 
-    def _services(self, progress: ListingInProgress, plugin: str, position: int) -> CallServices:
+    def _services(self, progress: ListingInProgress, plugin: str, position: int) -> RequestServices:
         """The services for a call of the plugin at ``position`` of the chain."""
         namespace, dependencies = progress.request.namespace, self._dispatcher.dependencies
 
@@ -275,7 +269,7 @@ class Listers:
             behind = self._dispatcher.lister_hook.depends_on(namespace, position + 1)
             return dependencies.of(plugin) | behind | self._lister.depends_on
 
-        return CallServices(
+        return RequestServices(
             progress.request,
             plugin,
             progress.held,

@@ -23,10 +23,10 @@ from broker_core.listing import (
     Selection,
     topic_ends,
 )
+from broker_core.pipeline.listers.verification import CHECK_FACTOR, check_details, check_listed_details
 from broker_core.pipeline.request.listing_in_progress import AcceptedAnswer, ListingInProgress
+from broker_core.pipeline.request.steps import bad_topics
 from broker_core.pipeline.runs.worker_threads import Workers
-from broker_core.pipeline.verification.bad_topics import bad_topics
-from broker_core.pipeline.verification.verify_details import CHECK_FACTOR, check_details, check_listed_details
 from broker_core.plugin_api import DefaultLister, DescribeRequest, Lease
 from broker_core.plugins import Dispatcher
 

@@ -10,7 +10,7 @@ from broker_core.access import Asker
 from broker_core.listing import Details, Listing, Position, Selection, TopicFilter, TopicTable
 from broker_core.names import NamespaceName
 from broker_core.patterns import TopicsPattern
-from broker_core.pipeline.answers.answer import Trace
+from broker_core.pipeline.answer import Trace
 from broker_core.pipeline.request.held_permit import HeldPermit
 from broker_core.plugin_api import ListingRequest
 

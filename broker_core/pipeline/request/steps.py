@@ -1,33 +1,35 @@
-"""The rules of a listing's steps, shared by the immediate answer and the one that waits.
+"""The rules of a listing's steps, shared by the immediate answer and the one that waits, and the operator's options.
 
-They decide: which work is quick enough for the event loop; which pattern the core applies, and by which plan; whether
-an answer has a hash, and whether the client's hash still matches; how much memory a request acquires first.
+They decide: which listing can be taken as it is; which pattern the core applies, and by which plan; whether an answer
+has a hash, and whether the client's hash still matches; how much memory a request acquires first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
-from dataclasses import replace
+from collections.abc import Hashable
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from broker_core.access import Asker
 from broker_core.concurrency import EACH_BYTE, ON_LOOP
 from broker_core.errors import Cause, ListingFailed
-from broker_core.listing import Selection
+from broker_core.listing import Listing, Selection
 from broker_core.memory import Permits
-from broker_core.names import NamespaceName
+from broker_core.names import Mode, NamespaceName
 from broker_core.patterns import TopicsPattern
-from broker_core.pipeline.request.pipeline_options import PipelineOptions
-from broker_core.plugin_api import DefaultLister, ListingRequest
+from broker_core.plugin_api import DefaultLister, ListingRequest, TopicListingResult
+from broker_core.settings import PatternsSettings
 
 __all__ = [
     "QUICK_BYTES",
     "TINY_BYTES",
+    "PipelineOptions",
     "applied_pattern",
+    "bad_topics",
     "has_hash",
     "is_unchanged",
+    "known_selection",
     "listing_plan",
-    "matching_now",
     "names_bytes",
     "sizes_of",
     "unknown_size",
@@ -42,17 +44,36 @@ TINY_BYTES: Final = 8 * 1024
 _UNKNOWN_SHARE: Final = 4
 
 
-# -- quick work
+# -- the listing
 
 
-def matching_now(
-    selection: Selection, pattern: TopicsPattern, has_time: Callable[[], bool]
-) -> Selection | None:
-    """The matching topics, if they are known, or quick to find in a turn that has time; ``None`` otherwise."""
-    known = selection.known_matching(pattern)
-    if known is None and has_time() and selection.matching_is_quick(pattern):
-        known = selection.matching(pattern)
-    return known
+def bad_topics(what: str, plugin: str | None = None) -> ListingFailed:
+    """The fault of an answer, as a verb with its object; the caller puts the plugin's name in front,
+    unless ``plugin`` is given.
+    """
+    return ListingFailed(what, cause=Cause.PLUGIN, reason="bad_topics", plugin=plugin)
+
+
+def known_selection(result: TopicListingResult, request: ListingRequest) -> Selection | None:
+    """The selection of an answer that is already a listing (checked when it was built), else ``None``.
+
+    Raises :exc:`ListingFailed` if it is of another namespace or mode.
+    """
+    topics = result.topics
+    # By their exact types: a subclass may override anything.
+    if type(topics) is Listing:
+        listing, selection = topics, topics.all()
+    elif type(topics) is Selection:
+        listing, selection = topics.listing, topics
+    else:
+        return None
+    # A listing of one domain is a part of all; its order is the same.
+    if listing.namespace != request.namespace or request.mode not in (listing.mode, Mode.ALL):
+        raise bad_topics(
+            f"returned a listing of {listing.namespace} {listing.mode.name} to a question about "
+            f"{request.namespace} {request.mode.name}",
+        )
+    return selection
 
 
 # -- the pattern
@@ -123,3 +144,20 @@ def unknown_size(permits: Permits) -> int:
     An answer is in memory before it can be counted, so few are asked for at a time while their size is unknown.
     """
     return permits.heap.maximum // _UNKNOWN_SHARE
+
+
+@dataclass(slots=True)
+class PipelineOptions:
+    """``patterns`` is the table of settings; ``time_budget`` is in seconds, for permits, chain and the start of the
+    write together, and below the 30 s that clients wait. ``selecting_keys`` are the properties that are counted in
+    :attr:`Pipeline.questions`. ``guarded`` is a plugin that holds its own listings, as default listers do.
+    """
+
+    patterns: PatternsSettings = field(default_factory=PatternsSettings)
+    time_budget: float = 28.0
+    selecting_keys: frozenset[str] = frozenset()
+    guarded: str | None = None
+
+    def is_long(self, request: ListingRequest) -> bool:
+        """Whether a pattern is too long to be compiled, and so to be worth remembering."""
+        return request.pattern is not None and len(request.pattern.raw) > self.patterns.max_length

@@ -16,7 +16,6 @@ from broker_core.concurrency import ON_LOOP, has_time, loop_turn
 from broker_core.listing import Selection, matching_scan
 from broker_core.metrics import Metrics
 from broker_core.patterns import TopicsPattern, compile_pattern
-from broker_core.pipeline.request.steps import matching_now
 from broker_core.pipeline.runs.fair_threads import Allowance, FairThreads, UncutWork
 
 __all__ = ["Workers"]
@@ -77,9 +76,16 @@ class Workers:
         work = partial(compile_pattern, raw, max_length=max_length)
         return await self._compile.run(asker.connection, UncutWork(work, same=(raw, max_length)))
 
+    def try_matching(self, selection: Selection, pattern: TopicsPattern) -> Selection | None:
+        """The matching topics, if they are known, or quick to find in a turn that has time; ``None`` otherwise."""
+        known = selection.known_matching(pattern)
+        if known is None and has_time() and selection.matching_is_quick(pattern):
+            known = selection.matching(pattern)
+        return known
+
     async def matching(self, asker: Asker, selection: Selection, pattern: TopicsPattern) -> Selection:
         """The topics of ``selection`` that match ``pattern``, which RE2 supports."""
-        known = matching_now(selection, pattern, has_time)
+        known = self.try_matching(selection, pattern)
         if known is not None:
             return known
         return await self._scan.run(asker.connection, matching_scan(selection, pattern))

@@ -11,7 +11,9 @@ passed on as it is. A plugin with too many abandoned calls is not called until s
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections import Counter, deque
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any, Final, TypeAlias
 
 import structlog
@@ -20,10 +22,8 @@ from broker_core.counted import counted
 from broker_core.errors import Cause, ListingFailed, TooManyRequests
 from broker_core.plugin_api import ERROR, HOOK_FACTS
 from broker_core.plugins.call.circuit_breaker import BreakerState, CallPermission, CircuitBreaker
-from broker_core.plugins.call.deadline import Deadline
 from broker_core.plugins.call.event_loop_time import LoopTime
-from broker_core.plugins.call.hook_statistics import HookStatistics
-from broker_core.plugins.call.plugin_runner import NotInTime, PluginRunner
+from broker_core.plugins.call.plugin_runner import Deadline, NotInTime, PluginRunner
 from broker_core.plugins.call.plugin_threads import RaisedByPlugin, ThreadsFull
 from broker_core.plugins.failures import PluginFailed
 from broker_core.plugins.load.hook_implementations import Implementation
@@ -31,7 +31,7 @@ from broker_core.plugins.load.registry import LoadedPlugin
 from broker_core.plugins.raised_exceptions import failure_for_client, in_words, is_a, kind, text, trace
 from broker_core.tracing import stage
 
-__all__ = ["ABANDONED_TASKS", "CallObserver", "HookCaller"]
+__all__ = ["ABANDONED_TASKS", "CallObserver", "HookCaller", "HookStatistics"]
 
 log = structlog.get_logger(__name__)
 
@@ -42,9 +42,8 @@ _LOG_EVERY: Final = 1.0
 
 #: Called after each call: plugin, hook without its prefix, answer, seconds (``None`` if it was not called).
 CallObserver: TypeAlias = Callable[[str, str, str, float | None], None]
-#: See :meth:`HookCaller.call`.
+#: See :meth:`HookCaller.calling`.
 Check: TypeAlias = Callable[[Any, Any], tuple[Any, str]]
-Accept: TypeAlias = Callable[[Any], Awaitable[Any]]
 
 
 class HookCaller:
@@ -82,10 +81,14 @@ class HookCaller:
         #: Whether the last failure was that of a cluster behind this server.
         self._is_of_cluster = False
 
-    async def call(
-        self, question: Any, check: Check, accept: Accept | None = None, **values: object
-    ) -> tuple[Any, str, Any]:
-        """The hook's answer, the word for it, and the result of ``accept`` for an answer that is not ``None``.
+    async def call(self, question: Any, check: Check, **values: object) -> tuple[Any, str]:
+        """The hook's answer, and the word for it; raises as :meth:`calling`."""
+        async with self.calling(question, check, **values) as answered:
+            return answered
+
+    @asynccontextmanager
+    async def calling(self, question: Any, check: Check, **values: object) -> AsyncGenerator[tuple[Any, str]]:
+        """A block with the hook's answer, and the word for it, in which the answer is accepted, or found to be wrong.
 
         ``question`` is the object that the hook is called about (a request, say). The plugin's function gets its
         arguments by name: from ``values``, the question itself as ``request``, and otherwise the question's attribute
@@ -93,11 +96,11 @@ class HookCaller:
         its clock stands still.
 
         ``check`` gets the answer and the question; it returns the answer and its word, and raises :exc:`TypeError` or
-        :exc:`ValueError`, with a message of its own, for an invalid answer. ``accept`` may take its time, which does
-        not count for the plugin, and raises :exc:`~broker_core.errors.ListingFailed` for a wrong answer. Raises
+        :exc:`ValueError`, with a message of its own, for an invalid answer. The block may take its time, which does not
+        count for the plugin, and raises :exc:`~broker_core.errors.ListingFailed` for a wrong answer. Raises
         :exc:`PluginFailed`, or an error that the broker itself raised to the plugin and that it let pass (the
         :exc:`~broker_core.errors.TooManyRequests` of ``request.reserve()``, the failure of ``request.rest()``), or
-        the :exc:`~broker_core.errors.TooManyRequests` of ``accept``.
+        the :exc:`~broker_core.errors.TooManyRequests` of the block.
         """
         loop = asyncio.get_running_loop()
         started = loop.time()
@@ -114,7 +117,8 @@ class HookCaller:
                 answer, word = self._checked(check, given, question)
                 span.note(answer=word)
             seconds = loop.time() - started - deadline.stood_still
-            accepted = None if accept is None or answer is None else await self._accepted(accept, answer)
+            with self._accepting():
+                yield answer, word
         except PluginFailed as failure:
             self._failed(failure, admission, started + deadline.stood_still, loop.time())
             raise
@@ -127,7 +131,6 @@ class HookCaller:
         self.statistics.answered(word, seconds)
         if self._on_call is not None:
             self._on_call(self.name, self.hook, word, seconds)
-        return answer, word, accepted
 
     async def uncounted(self, question: Any, check: Check, **values: object) -> Any:
         """The checked answer of a call that neither the breaker nor the statistics count; raises as :meth:`call`."""
@@ -199,9 +202,11 @@ class HookCaller:
             wrong = text(error) if is_a(error, (TypeError, ValueError)) else in_words(error)
             raise PluginFailed(self.name, f"gave a wrong answer: {wrong}", reason="plugin_answer") from error
 
-    async def _accepted(self, accept: Accept, answer: Any) -> Any:
+    @contextmanager
+    def _accepting(self) -> Iterator[None]:
+        """Make a failure of the plugin of what is wrong with its answer."""
         try:
-            return await accept(answer)
+            yield
         except TooManyRequests:
             raise
         except ListingFailed as error:
@@ -286,3 +291,57 @@ def _traceback(failure: PluginFailed, *, texts: bool) -> dict[str, str]:
     if texts and failure_for_client(cause) is not None:
         return {}
     return {"exception": trace(cause, texts=texts)}
+
+
+#: Latencies are of the last so many calls: operators need the current state.
+RECENT: Final = 256
+
+
+class HookStatistics:
+    """The calls of one hook of one plugin."""
+
+    __slots__ = ("_recent", "answers", "failures", "last_error", "passed_over", "stale")
+
+    def __init__(self) -> None:
+        self.answers: Counter[str] = Counter()
+        self.failures: Counter[str] = Counter()  # by reason
+        self.passed_over = 0  # failures after which the next plugin was asked
+        self.stale = 0  # failures that a former answer replaced
+        self.last_error: str | None = None
+        self._recent: deque[float] = deque(maxlen=RECENT)
+
+    def answered(self, answer: str, seconds: float) -> None:
+        self.answers[answer] += 1
+        self._recent.append(seconds)
+
+    def failed(self, reason: str, error: str, seconds: float | None) -> None:
+        """Count a failure; ``seconds`` is ``None`` if the plugin was not called at all."""
+        self.answers["error"] += 1
+        self.failures[reason] += 1
+        self.last_error = error
+        if seconds is not None:
+            self._recent.append(seconds)
+
+    def percentile(self, percent: float) -> float | None:
+        """A percentile of the seconds of the last calls; ``None`` before the first."""
+        if not self._recent:
+            return None
+        ordered = sorted(self._recent)
+        return ordered[min(len(ordered) - 1, int(len(ordered) * percent / 100))]
+
+    def describe(self) -> dict[str, Any]:
+        """Plain values; latencies in milliseconds."""
+        return {
+            "calls": self.answers.total(),
+            "answers": dict(self.answers),
+            "failures": dict(self.failures),
+            "passed_over": self.passed_over,
+            "stale": self.stale,
+            "last_error": self.last_error,
+            "p50_ms": _milliseconds(self.percentile(50)),
+            "p99_ms": _milliseconds(self.percentile(99)),
+        }
+
+
+def _milliseconds(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds * 1000, 3)

@@ -24,7 +24,7 @@ async def authenticated_by(
     """The principal of a client, ``None`` if no plugin knows it; raises :exc:`AuthenticationFailed`."""
     for authenticator in authenticators:
         try:
-            principal, _, _ = await authenticator.call(peer, _check, method=method, data=data, peer=peer)
+            principal, _ = await authenticator.call(peer, _check, method=method, data=data, peer=peer)
         except ListingFailed as failure:
             # Its text has nothing of the plugin's exception, which may quote the credentials.
             raise AuthenticationFailed("plugin", failure.message) from None

@@ -42,13 +42,13 @@ class DescribeHook:
         """
         caller = self._callers[plugin][_DESCRIBE]
         try:
-            _, _, accepted = await caller.call(request, checked_details, accept)
+            async with caller.calling(request, checked_details) as (details, _):
+                return None if details is None else await accept(details)
         except PluginFailed:
             if caller.plugin.options.on_failure != "next":
                 raise
             caller.statistics.passed_over += 1
             return None
-        return accepted
 
 
 def checked_details(answer: object, _request: object) -> tuple[Details | None, str]:

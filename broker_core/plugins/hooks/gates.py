@@ -34,7 +34,7 @@ async def pass_gates(gates: Sequence[HookCaller], access: Access, steps: list[Ch
     for gate in gates:
         started = clock()
         try:
-            refused, word, _ = await gate.call(access, _check, access=access)
+            refused, word = await gate.call(access, _check, access=access)
         except ListingFailed as failure:
             closed = _closed(gate.name, failure)
             step = ChainStep(gate.name, "error", clock() - started, closed.detail)

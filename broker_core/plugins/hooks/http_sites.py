@@ -34,7 +34,7 @@ class PluginSite:
     async def answer(self, route: HttpRoute, request: HttpRequest) -> Any:
         """The result of a route's handler. Raises :exc:`~broker_core.plugins.failures.PluginFailed`."""
         given: dict[str, Any] = {route.argument: request}
-        answer, _, _ = await self.callers[route].call(request, _answered, **given)
+        answer, _ = await self.callers[route].call(request, _answered, **given)
         return answer
 
 

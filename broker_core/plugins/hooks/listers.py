@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from contextlib import AbstractAsyncContextManager
+from typing import Final
 
 from broker_core.access import Refused
 from broker_core.errors import Cause
@@ -46,19 +46,15 @@ class ListerHook:
             *(self._dependencies.of(name) for name, caller in listers if caller is not None)
         )
 
-    async def ask(
-        self,
-        caller: HookCaller,
-        request: ListingRequest,
-        services: RequestServices | None = None,
-        accept: Callable[[TopicListingResult], Awaitable[Any]] | None = None,
-    ) -> tuple[TopicListingResult | None, str, Any]:
-        """One plugin's answer, the word for it, and the result of ``accept``; raises as :meth:`HookCaller.call`.
+    def asking(
+        self, caller: HookCaller, request: ListingRequest, services: RequestServices | None = None
+    ) -> AbstractAsyncContextManager[tuple[TopicListingResult | None, str]]:
+        """A block in which one plugin's answer, and the word for it, are accepted: :meth:`HookCaller.calling`.
 
-        The answer has the right types. Names are checked by ``accept``, as those of all listings.
+        The answer has the right types. Names are checked in the block, as those of all listings.
         """
-        asked = self._dependencies.request_for(request, caller.name, services)
-        return await caller.call(asked, checked_answer, accept)
+        own = self._dependencies.request_for(request, caller.name, services)
+        return caller.calling(own, checked_answer)
 
 
 def checked_answer(answer: object, request: ListingRequest) -> tuple[TopicListingResult | None, str]:

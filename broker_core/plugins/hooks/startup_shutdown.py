@@ -11,9 +11,8 @@ from typing import Any, Final
 import structlog
 
 from broker_core.change_log import ChangeLog
-from broker_core.plugins.call.deadline import Deadline
 from broker_core.plugins.call.event_loop_time import LoopTime
-from broker_core.plugins.call.plugin_runner import NotInTime, PluginRunner
+from broker_core.plugins.call.plugin_runner import Deadline, NotInTime, PluginRunner
 from broker_core.plugins.call.plugin_threads import RaisedByPlugin, ThreadsFull
 from broker_core.plugins.failures import PluginLoadError
 from broker_core.plugins.load.plugin_options import PluginOptions

@@ -40,7 +40,7 @@ class VersionHook:
         if caller is None:
             return None
         if plugin not in known:
-            known[plugin], _, _ = await caller.call(self._words.request_for(request, plugin), check_version)
+            known[plugin], _ = await caller.call(self._words.request_for(request, plugin), check_version)
         return known[plugin]
 
     async def still(

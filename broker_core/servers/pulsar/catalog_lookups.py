@@ -7,7 +7,7 @@ from broker_core.errors import InvalidName, ServerError
 from broker_core.memory import Keep
 from broker_core.names import TopicName
 from broker_core.pipeline import Pipeline
-from broker_core.servers.pulsar.lookup_access import ask_rights, topic_of
+from broker_core.servers.pulsar.lookup_job import ask_rights, topic_of
 from broker_core.service import Find, TopicAsker
 from broker_core.wire.pulsar import BaseCommand, FeatureFlags, commands
 

@@ -15,8 +15,7 @@ from broker_core.metrics import Metrics
 from broker_core.names import NamespaceName
 from broker_core.plugin_api import ListingRequest
 from broker_core.servers.connection import Closing, FrameSender
-from broker_core.servers.pulsar.listing_command import read_listing_request
-from broker_core.servers.pulsar.listing_job import ListingClient
+from broker_core.servers.pulsar.listing_job import ListingClient, read_listing_request
 from broker_core.servers.pulsar.watch_job import WatchJob, bad_pattern, check_length
 from broker_core.servers.pulsar.watch_refusals import WatchRefusals
 from broker_core.service import AnswerChange, ListingFeeds, Watcher

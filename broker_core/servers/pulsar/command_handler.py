@@ -18,25 +18,30 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
-from typing import ClassVar, Final, TypeAlias
+from typing import ClassVar, Final, Self, TypeAlias
 
 from broker_core.access import Asker, Client, Peer
 from broker_core.errors import Cause, ListingFailed, ServerError, lookup_code
 from broker_core.metrics import Metrics
 from broker_core.pipeline import Pipeline, QuestionText
-from broker_core.servers.admission import RequestSlots
+from broker_core.servers.admission import FileBudget, RequestSlots
 from broker_core.servers.connection import Awaited, Closing, FrameSender, QuotaJob
 from broker_core.servers.pulsar.client_watchers import ClientWatchers, Watching
 from broker_core.servers.pulsar.handshake import Handshake
-from broker_core.servers.pulsar.listing_command import question_text, read_listing_request
-from broker_core.servers.pulsar.listing_job import OWN_CLIENTS, ListingClient, ListingJob, SmallListingJob
+from broker_core.servers.pulsar.listing_job import (
+    OWN_CLIENTS,
+    ListingClient,
+    ListingJob,
+    SmallListingJob,
+    question_text,
+    read_listing_request,
+)
 from broker_core.servers.pulsar.lookup_job import LookupJob, namespace_of_lookup
 from broker_core.servers.pulsar.pattern_lookups import ClientPatterns
-from broker_core.servers.pulsar.pulsar_options import PulsarOptions
 from broker_core.servers.pulsar.small_answers import SmallAnswers, question_of
 from broker_core.servers.pulsar.watch_job import WatchJob
 from broker_core.service import Admission, Ended, LiveSession, LookupService, Quotas
-from broker_core.settings import PulsarSettings
+from broker_core.settings import LimitsSettings, PulsarSettings, Settings, WatchersSettings
 from broker_core.wire.pulsar import (
     LARGE,
     LOOKUP_COMMANDS,
@@ -52,7 +57,7 @@ from broker_core.wire.pulsar import (
     frame_limit,
 )
 
-__all__ = ["PulsarCommandHandler", "PulsarServices", "announced_message_size"]
+__all__ = ["PulsarCommandHandler", "PulsarOptions", "PulsarServices", "announced_message_size"]
 
 #: A frame to send, a job to do, a wait, the end, or nothing.
 Answered: TypeAlias = bytes | ListingJob | SmallListingJob | LookupJob | WatchJob
@@ -409,3 +414,39 @@ def _refuse(command: BaseCommand, message: str) -> bytes | None:
     if not commands.is_answered(command) and command.type != BaseCommand.CONNECT:
         return None
     return commands.refuse(command, ServerError.NotAllowedError, message)
+
+
+@dataclass(slots=True)
+class PulsarOptions:
+    """The tables of settings that a server reads, and values that are known only at its start.
+
+    ``connections`` bounds how many clients are connected (``None``: no bound), ``refusals`` how many clients are under
+    refusal for lack of a place. A client whose file descriptor is ``file_ceiling`` or above gets no place. A client of
+    the version ``own_client`` is a gateway of the same cluster, this one or another, and is refused.
+    """
+
+    pulsar: PulsarSettings = field(default_factory=PulsarSettings)
+    limits: LimitsSettings = field(default_factory=LimitsSettings)
+    watchers: WatchersSettings = field(default_factory=WatchersSettings)
+    server_version: str = "broker-core"
+    connections: int | None = None
+    refusals: int = 16
+    file_ceiling: int | None = None
+    own_client: Callable[[], str | None] = lambda: None
+
+    @classmethod
+    def of(
+        cls, settings: Settings, files: FileBudget, version: str, own_client: Callable[[], str | None]
+    ) -> Self:
+        """The options of a broker of a ``version`` with these settings, and with the budget ``files``."""
+        connections = settings.limits.connections
+        return cls(
+            settings.pulsar,
+            settings.limits,
+            settings.watchers,
+            server_version=f"broker-core {version}",
+            connections=files.clients if connections == "auto" else connections,
+            refusals=files.refusals,
+            file_ceiling=files.ceiling,
+            own_client=own_client,
+        )

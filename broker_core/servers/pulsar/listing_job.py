@@ -1,4 +1,4 @@
-"""A listing that a Pulsar client asked for: its answer as a frame, or the error in its place."""
+"""A listing of a Pulsar client: its command as a request, and its answer as a frame, or the error in its place."""
 
 from __future__ import annotations
 
@@ -8,15 +8,25 @@ from dataclasses import dataclass
 from typing import Final
 
 from broker_core.access import Asker
-from broker_core.errors import Cause, ListingFailed, ResponseTooLarge, TooManyRequests
+from broker_core.errors import Cause, InvalidName, ListingFailed, ResponseTooLarge, TooManyRequests
 from broker_core.memory import SMALL_ANSWER, PermitBudget
 from broker_core.metrics import Metrics
+from broker_core.names import Mode, NamespaceName
 from broker_core.pipeline import Answer, Ended, Pipeline, QuestionText
 from broker_core.plugin_api import ListingRequest
 from broker_core.servers.connection import OutgoingAnswer
-from broker_core.wire.pulsar import MAX_COMMAND_SIZE, FrameError, commands
+from broker_core.settings import LimitsSettings
+from broker_core.wire.pulsar import MAX_COMMAND_SIZE, CommandGetTopicsOfNamespace, FrameError, commands
 
-__all__ = ["OWN_CLIENTS", "TOO_MANY_LOOKUPS", "ListingClient", "ListingJob", "SmallListingJob"]
+__all__ = [
+    "OWN_CLIENTS",
+    "TOO_MANY_LOOKUPS",
+    "ListingClient",
+    "ListingJob",
+    "SmallListingJob",
+    "question_text",
+    "read_listing_request",
+]
 
 #: How the version of each client of this project begins.
 OWN_CLIENTS: Final = "broker-core-"
@@ -172,3 +182,51 @@ class SmallListingJob:
 
 def _no_place() -> ListingFailed:
     return TooManyRequests(TOO_MANY_LOOKUPS, reason="lookups", cause=Cause.QUEUE)
+
+
+_MODES = {mode.value: mode for mode in Mode}
+
+
+def question_text(command: CommandGetTopicsOfNamespace) -> QuestionText:
+    """The question of a command, which may not be valid."""
+    mode = _MODES.get(command.mode)
+    return QuestionText(
+        command.namespace,
+        None if mode is None else mode.name,
+        command.topics_pattern if command.HasField("topics_pattern") else None,
+        ((pair.key, pair.value) for pair in command.properties),
+    )
+
+
+def read_listing_request(
+    command: CommandGetTopicsOfNamespace,
+    asker: Asker,
+    pipeline: Pipeline,
+    limits: LimitsSettings,
+    now: float,
+) -> tuple[ListingRequest, str | None]:
+    """The request of a command, and its pattern if that takes a thread to compile: then the request is without it.
+
+    Raises :exc:`ListingFailed` with the code for the client.
+    """
+    try:
+        namespace = NamespaceName.parse(command.namespace)
+    except InvalidName as error:
+        raise ListingFailed(str(error), cause=Cause.NAME, reason="bad_namespace") from None
+    mode = _MODES.get(command.mode)
+    if mode is None:
+        raise ListingFailed(
+            f"Invalid mode {command.mode}: one of 0 (persistent), 1 (non-persistent), 2 (all)",
+            cause=Cause.BAD_REQUEST,
+            reason="bad_request",
+        )
+    return pipeline.question(
+        limits,
+        asker,
+        namespace,
+        mode,
+        command.topics_pattern if command.HasField("topics_pattern") else None,
+        [(pair.key, pair.value) for pair in command.properties],
+        deadline=now + pipeline.options.time_budget,
+        topics_hash=command.topics_hash if command.HasField("topics_hash") else None,
+    )

@@ -1,19 +1,20 @@
-"""A lookup of a Pulsar client, on its way to the lookup service."""
+"""A lookup of a Pulsar client, on its way to the lookup service, and its access in the words of the gates."""
 
 from __future__ import annotations
 
 import structlog
 
-from broker_core.access import Asker
-from broker_core.errors import InvalidName, ListingFailed, ServerError, lookup_code
+from broker_core.access import Access, Asker
+from broker_core.errors import Cause, InvalidName, ListingFailed, ServerError, lookup_code
 from broker_core.memory import Permit, PermitBudget
 from broker_core.names import TopicName
+from broker_core.pipeline import Pipeline
 from broker_core.servers.connection import OutgoingAnswer
 from broker_core.servers.pulsar.listing_job import TOO_MANY_LOOKUPS
 from broker_core.service import LookupService
 from broker_core.wire.pulsar import LOOKUP_COMMANDS, BaseCommand, commands
 
-__all__ = ["LookupJob", "namespace_of_lookup"]
+__all__ = ["LookupJob", "ask_rights", "lookup_access", "namespace_of_lookup", "topic_of"]
 
 _log = structlog.get_logger(__name__)
 
@@ -66,3 +67,32 @@ def namespace_of_lookup(command: BaseCommand) -> str:
         return str(TopicName.parse(LOOKUP_COMMANDS[command.type].request_body(command).topic).namespace)
     except InvalidName:
         return ""
+
+
+async def ask_rights(pipeline: Pipeline, command: BaseCommand, asker: Asker) -> None:
+    """Ask rules and gates about one of the lookup commands. Raises :exc:`~broker_core.errors.ListingFailed`."""
+    if pipeline.has_guards:
+        await pipeline.authorize(lookup_access(command, asker))
+
+
+def lookup_access(command: BaseCommand, asker: Asker) -> Access:
+    """The access that a lookup command needs.
+
+    Raises :exc:`ListingFailed` for a topic without a valid namespace: no gate can let it pass.
+    """
+    try:
+        topic = topic_of(command)
+    except InvalidName as error:
+        raise ListingFailed(str(error), cause=Cause.NAME, reason="bad_namespace") from None
+    return Access(LOOKUP_COMMANDS[command.type].action, topic.namespace, topic, asker)
+
+
+def topic_of(command: BaseCommand) -> TopicName:
+    """The topic of a lookup command. Raises :exc:`~broker_core.errors.InvalidName`.
+
+    Clients may leave the scheme out, and the namespace of a short name too (Pulsar's ``TopicName.get``).
+    """
+    name: str = LOOKUP_COMMANDS[command.type].request_body(command).topic
+    if "://" not in name:
+        name = f"persistent://{name}" if name.count("/") == 2 else f"persistent://public/default/{name}"
+    return TopicName.parse(name)

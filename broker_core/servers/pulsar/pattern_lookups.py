@@ -17,7 +17,7 @@ from broker_core.memory import BoundedCache, Keep
 from broker_core.names import NamespaceName
 from broker_core.pipeline import Pipeline
 from broker_core.quantities import ListenAddress
-from broker_core.servers.pulsar.lookup_access import topic_of
+from broker_core.servers.pulsar.lookup_job import topic_of
 from broker_core.service import LookupService
 from broker_core.settings import PulsarSettings, is_wildcard
 from broker_core.wire.pulsar import HEADER_SIZE, BaseCommand, FeatureFlags, commands

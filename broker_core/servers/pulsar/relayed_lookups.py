@@ -18,7 +18,7 @@ from broker_core.pipeline import Pipeline
 from broker_core.plugin_api import ListingRequest
 from broker_core.plugins import PluginFailed
 from broker_core.servers.pulsar.catalog_lookups import missing, not_found
-from broker_core.servers.pulsar.lookup_access import ask_rights, topic_of
+from broker_core.servers.pulsar.lookup_job import ask_rights, topic_of
 from broker_core.service import Known, LookupService, PluginTopics, client_count, partition_names
 from broker_core.wire.pulsar import HEADER_SIZE, BaseCommand, FeatureFlags, commands
 

@@ -23,13 +23,15 @@ from broker_core.memory import PermitError, permits_refused
 from broker_core.names import NamespaceName
 from broker_core.pipeline import Answer, Ended, NextRuns, Pipeline, ReusableAnswer, Trace
 from broker_core.plugin_api import ListingRequest
-from broker_core.service.following.difference_pieces import MOST, JoinedUpdates, joined_updates
 from broker_core.service.following.follower import (
+    MOST_JOINED,
     ChangeEvent,
     ChangeRenderer,
     Follower,
+    JoinedUpdates,
     Shortage,
     call_in_turns,
+    joined_updates,
     rendered_change,
 )
 from broker_core.service.following.follower_rights import end_refused
@@ -246,14 +248,14 @@ class ListingFeed:
         target = self.selection
         assert target is not None
         permits, asker = self._pipeline.permits, follower.asker
-        size = difference_bytes(target, base) + MOST
+        size = difference_bytes(target, base) + MOST_JOINED
         try:
             permit = await permits.heap.acquire(size, key=asker.connection)
         except PermitError as error:
             raise permits_refused("heap", error) from None
         try:
             work = partial(joined_updates, base, target, follower.renderer)
-            made = await self._pipeline.workers.call(asker, work, EACH_COMPARED_BYTE * (size - MOST))
+            made = await self._pipeline.workers.call(asker, work, EACH_COMPARED_BYTE * (size - MOST_JOINED))
         finally:
             permit.release()
         kept = permits.beside_snapshots(2 * made.size + _EACH)

@@ -14,7 +14,7 @@ from broker_core.errors import Cause, ListingFailed, ResponseTooLarge
 from broker_core.listing.pages.page import Page
 from broker_core.logs import AccessLog
 from broker_core.pipeline import EventSinks, PipelineOptions, QuestionText
-from broker_core.pipeline.answers.reusable_answer import ReusableAnswer
+from broker_core.pipeline.answer import ReusableAnswer
 from broker_core.settings import AccessLogSettings, LimitsSettings, PatternsSettings
 from tests.support.eventually import eventually
 from tests.support.memory_lister import MemoryLister

@@ -9,7 +9,6 @@ from broker_core.errors import Cause, ListingFailed
 from broker_core.listing.listing import Listing
 from broker_core.memory.permits import Permits
 from broker_core.names import Mode
-from broker_core.patterns import compile_pattern
 from broker_core.pipeline import PipelineOptions
 from broker_core.pipeline.request import steps
 from broker_core.settings import LimitsSettings, PatternsSettings
@@ -33,15 +32,6 @@ def test_whoever_must_not_compare_gets_no_hash() -> None:
     assert hidden.topics_hash is None
     assert not steps.is_unchanged(hidden, "00000000")
     assert steps.without_hash(hidden) is hidden
-
-
-def test_a_search_is_done_now_where_it_is_known_or_there_is_time() -> None:
-    selection, pattern = listing(FEW).all(), compile_pattern(".*7")
-    assert steps.matching_now(selection, pattern, lambda: False) is None
-    found = steps.matching_now(selection, pattern, lambda: True)
-    assert found is not None
-    assert len(found) == len([name for name in FEW if name.endswith("7")])
-    assert steps.matching_now(selection, pattern, lambda: False) is not None  # known by now
 
 
 def test_the_pattern_that_the_core_applies() -> None:

@@ -51,6 +51,19 @@ def out_of_time() -> None:
     assert not turn.has_time()
 
 
+async def test_a_search_is_done_at_once_if_it_is_known_or_there_is_time(workers: Workers) -> None:
+    names = [f"persistent://t/n/few-{number}" for number in range(20)]
+    selection, pattern = Listing.from_names("t/n", Mode.PERSISTENT, names).all(), compile_pattern(".*7")
+    out_of_time()
+    assert workers.try_matching(selection, pattern) is None
+    await asyncio.sleep(0)
+    found = workers.try_matching(selection, pattern)
+    assert found is not None
+    assert len(found) == 2
+    out_of_time()
+    assert workers.try_matching(selection, pattern) is not None, "it is known by now"
+
+
 async def test_a_pattern_is_compiled_once_for_all_who_wait(workers: Workers) -> None:
     text = r"t/n/(\pL|\pN){6}together"
     patterns = await asyncio.gather(*(workers.compile(Asker(), text, 1024) for _ in range(5)))

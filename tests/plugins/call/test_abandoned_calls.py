@@ -10,7 +10,7 @@ import sys
 import pytest
 from structlog.testing import capture_logs
 
-from broker_core.plugins.call.abandoned_calls import Abandoned
+from broker_core.plugins.call.plugin_runner import Abandoned
 from tests.support.eventually import eventually
 
 
@@ -80,7 +80,7 @@ async def test_what_ignores_cancellation_is_closed_at_the_end() -> None:
 def test_no_task_holds_the_process(caught: str) -> None:
     code = f"""
 import asyncio
-from broker_core.plugins.call.abandoned_calls import Abandoned
+from broker_core.plugins.call.plugin_runner import Abandoned
 
 async def stubborn():
     while True:

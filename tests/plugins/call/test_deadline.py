@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from broker_core.errors import TooManyRequests
-from broker_core.plugins.call.deadline import Deadline
+from broker_core.plugins.call.plugin_runner import Deadline
 from tests.support.clock import time_passes
 from tests.support.eventually import eventually
 from tests.support.plugins import asked

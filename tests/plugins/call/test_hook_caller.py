@@ -184,7 +184,7 @@ async def test_waiting_for_permits_does_not_count(monkeypatch: pytest.MonkeyPatc
         await request.reserve(5)
         return "answer"
 
-    answer, _, _ = await caller(function, deadline=AGES).call(asked(reserve_bytes=reserve), anything)
+    answer, _ = await caller(function, deadline=AGES).call(asked(reserve_bytes=reserve), anything)
     assert answer == "answer"
 
 
@@ -293,13 +293,11 @@ async def test_a_wrong_answer_is_a_failure() -> None:
 
 
 async def test_an_answer_that_is_not_accepted_opens_the_breaker_in_the_end() -> None:
-    async def accept(answer: object) -> object:
-        raise ListingFailed("returned a bad topic: 'x'", reason="bad_topics")
-
     ask = caller(lambda: "names")
     for _ in range(5):
         with pytest.raises(PluginFailed, match=r"^plugin 'p' returned a bad topic: 'x'$") as caught:
-            await ask.call(asked(), anything, accept)
+            async with ask.calling(asked(), anything):
+                raise ListingFailed("returned a bad topic: 'x'", reason="bad_topics")
         assert caught.value.reason == "plugin_topics"
     assert ask.breaker.state is BreakerState.OPEN
     assert ask.statistics.answers == {"error": 5}
@@ -308,26 +306,17 @@ async def test_an_answer_that_is_not_accepted_opens_the_breaker_in_the_end() -> 
 async def test_accepting_is_not_the_plugins_time_and_its_limits_are_not_its_failures(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def slow(answer: str) -> str:
+    ask = caller(lambda: "names", deadline=AGES)
+    async with ask.calling(asked(), anything) as answered:
+        assert answered == ("names", "success")
         time_passes(monkeypatch, 2 * AGES)
         for _ in range(5):
             await asyncio.sleep(0)  # a timer that is due would go off
-        return answer.upper()
-
-    async def refused(answer: str) -> str:
-        raise TooManyRequests("no permits", reason="heap")
-
-    ask = caller(lambda: "names", deadline=AGES)
-    assert await ask.call(asked(), anything, slow) == ("names", "success", "NAMES")
     assert ask.statistics.percentile(100) < AGES  # type: ignore[operator]
     with pytest.raises(TooManyRequests):
-        await ask.call(asked(), anything, refused)
+        async with ask.calling(asked(), anything):
+            raise TooManyRequests("no permits", reason="heap")
     assert ask.breaker.failures == 0
-    assert await ask.call(asked(), lambda answer, _: (None, "pass_through"), slow) == (
-        None,
-        "pass_through",
-        None,
-    )
 
 
 async def test_after_five_failures_it_is_left_alone_and_then_tried_once() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker_core.plugins.call.hook_statistics import RECENT, HookStatistics
+from broker_core.plugins.call.hook_caller import RECENT, HookStatistics
 
 
 def test_before_the_first_call() -> None:

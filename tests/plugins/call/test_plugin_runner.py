@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from broker_core.plugins.call.deadline import Deadline
 from broker_core.plugins.call.event_loop_time import LoopTime
-from broker_core.plugins.call.plugin_runner import NotInTime, PluginRunner, contained, plain
+from broker_core.plugins.call.plugin_runner import Deadline, NotInTime, PluginRunner, contained, plain
 from broker_core.plugins.call.plugin_threads import PluginThreads, RaisedByPlugin, ThreadsFull
 from tests.support.eventually import eventually
 from tests.support.plugins import PluginOf, loaded

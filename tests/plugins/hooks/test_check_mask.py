@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from broker_core.plugins.hooks.check_mask import checked_mask
+from broker_core.plugins.hooks.masks import checked_mask
 
 
 @pytest.mark.parametrize(

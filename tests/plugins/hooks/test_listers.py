@@ -73,6 +73,7 @@ async def test_what_a_plugin_wrongly_returns_says_what_to_write(answer: Any, say
     ((_, caller),) = chain.lister_hook.chain(asked().namespace)
     assert caller is not None
     with pytest.raises(PluginFailed, match=f"plugin 'p' gave a wrong answer: .*{says}") as caught:
-        await chain.lister_hook.ask(caller, asked())
+        async with chain.lister_hook.asking(caller, asked()):
+            pass
     assert caught.value.reason == "plugin_answer"
     await chain.shutdown()

@@ -55,7 +55,8 @@ async def test_a_failing_mask_opens_its_breaker_though_its_lister_answers() -> N
     ((_, lists),) = chain.lister_hook.chain(asked().namespace)
     assert lists is not None
     for reason in ["plugin_error"] * 5 + ["plugin_breaker"]:
-        assert (await chain.lister_hook.ask(lists, asked()))[0] == SUCCESS
+        async with chain.lister_hook.asking(lists, asked()) as (listed, _):
+            assert listed == SUCCESS
         with pytest.raises(PluginFailed) as caught:
             await chain.mask_hook.visible(asked(), TOPICS)
         assert caught.value.reason == reason

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from broker_core.plugins.hooks.watched_properties import WatchedProperties
+from broker_core.plugins.hooks.masks import WatchedProperties
 from tests.support.plugins import PluginOf, loaded
 
 

@@ -18,7 +18,7 @@ from broker_core.errors import ServerError
 from broker_core.names import TopicName
 from broker_core.pipeline import Answer, Pipeline
 from broker_core.plugin_api.listing_request import ListingRequest
-from broker_core.service.following import change_watch, difference_pieces, listing_feed
+from broker_core.service.following import change_watch, follower, listing_feed
 from broker_core.settings import Settings
 from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand
@@ -459,9 +459,9 @@ async def test_a_difference_is_made_once_for_all_watchers_of_a_question(
 ) -> None:
     """Also if it is more than one update, and half of them do not read."""
     made: list[int] = []
-    make = difference_pieces.joined_updates
+    make = follower.joined_updates
 
-    def counted(*asked: Any) -> difference_pieces.JoinedUpdates:
+    def counted(*asked: Any) -> follower.JoinedUpdates:
         made.append(1)
         return make(*asked)
 

@@ -15,7 +15,7 @@ from broker_core.names import Mode
 from broker_core.pipeline import Pipeline, PipelineOptions
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.plugins import Dispatcher, PluginRegistry
-from broker_core.servers.pulsar.listing_command import read_listing_request
+from broker_core.servers.pulsar.listing_job import read_listing_request
 from broker_core.settings import LimitsSettings
 from broker_core.wire.pulsar.messages.pulsar_api_pb2 import CommandGetTopicsOfNamespace, KeyValue
 from tests.support.memory_lister import MemoryLister

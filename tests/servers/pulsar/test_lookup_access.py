@@ -7,7 +7,7 @@ import pytest
 from broker_core.access.access import ACTIONS
 from broker_core.access.asker import Asker
 from broker_core.errors import Cause, InvalidName, ListingFailed
-from broker_core.servers.pulsar.lookup_access import lookup_access, topic_of
+from broker_core.servers.pulsar.lookup_job import lookup_access, topic_of
 from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.frame_decoder import FrameDecoder
 from broker_core.wire.pulsar.lookup_commands import LOOKUP_COMMANDS

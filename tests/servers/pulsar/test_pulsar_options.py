@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from broker_core.servers.admission import FileBudget
-from broker_core.servers.pulsar.pulsar_options import PulsarOptions
+from broker_core.servers.pulsar.command_handler import PulsarOptions
 from broker_core.settings import LimitsSettings, PulsarSettings, Settings
 
 

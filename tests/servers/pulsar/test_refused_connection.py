@@ -9,7 +9,7 @@ import pytest
 
 from broker_core.errors import ServerError
 from broker_core.servers.pulsar import PulsarOptions
-from broker_core.servers.pulsar.refused_connection import MESSAGES, RefusedConnection, RefusedConnections
+from broker_core.servers.pulsar.server import MESSAGES, RefusedConnection, RefusedConnections
 from broker_core.settings import LimitsSettings
 from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.frame_decoder import FrameDecoder

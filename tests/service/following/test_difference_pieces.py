@@ -9,8 +9,8 @@ import pytest
 from broker_core.listing.hashes.topics_hash import topics_hash
 from broker_core.listing.listing import Listing, Selection
 from broker_core.names import Mode
-from broker_core.service.following import difference_pieces as module
-from broker_core.service.following.difference_pieces import difference_pieces
+from broker_core.service.following import follower as module
+from broker_core.service.following.follower import difference_pieces
 
 
 def selection(names: set[str]) -> Selection:
@@ -43,7 +43,7 @@ def joined(names: set[str], before: Selection, after: Selection) -> Selection:
 def test_pieces_lead_from_one_answer_to_the_other(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     chosen = random.Random(seed)
     monkeypatch.setattr(module, "_PIECE", chosen.choice((100, 1000, 10_000)))
-    monkeypatch.setattr(module, "MOST", chosen.choice((500, 5000, 10**9)))
+    monkeypatch.setattr(module, "MOST_JOINED", chosen.choice((500, 5000, 10**9)))
     names = {name(number) for number in range(chosen.randint(0, 500))}
     later = {name(number) for number in chosen.sample(range(800), chosen.randint(0, 500))}
     has, target = selection(names), selection(later)

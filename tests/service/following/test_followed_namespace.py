@@ -11,6 +11,7 @@ from broker_core.access.asker import Asker
 from broker_core.broker.opened_core import opened_core
 from broker_core.listing.hashes.topics_hash import topics_hash
 from broker_core.names import NamespaceName
+from broker_core.patterns import compile_pattern
 from broker_core.pipeline import Pipeline
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.reloads import LiveSettings
@@ -52,7 +53,7 @@ async def followed(
     feeds: ListingFeeds, pipeline: Pipeline, asker: Asker, pattern: str = "a/b/x.*"
 ) -> tuple[ListingFeed, RecordingFollower]:
     follower = RecordingFollower(asker)
-    question = ListingRequest(NAMESPACE, pattern=pipeline.compile(pattern), asker=asker)
+    question = ListingRequest(NAMESPACE, pattern=compile_pattern(pattern), asker=asker)
     return await feeds.join(question, follower), follower
 
 

@@ -11,11 +11,12 @@ from broker_core.broker.opened_core import opened_pipeline
 from broker_core.catalog import CatalogLogReader, SqliteCatalog
 from broker_core.listing.listing import Selection
 from broker_core.names import Mode, NamespaceName, TopicName
+from broker_core.patterns import compile_pattern
 from broker_core.pipeline import Pipeline
 from broker_core.plugin_api.listing_request import ListingRequest
-from broker_core.service.following import followed_view
+from broker_core.service.following import followed_namespace
 from broker_core.service.following.change_watch import ChangeWatch
-from broker_core.service.following.followed_view import FollowedView, ViewKey
+from broker_core.service.following.followed_namespace import FollowedView, ViewKey
 from broker_core.service.following.listing_feed import ListingFeed
 from broker_core.service.following.listing_feeds import ListingFeeds
 from broker_core.settings import Settings
@@ -55,7 +56,7 @@ def topic(local: str) -> TopicName:
 
 
 def question(pipeline: Pipeline, pattern: str = "a/b/x-.*", **properties: str) -> ListingRequest:
-    return ListingRequest(NAMESPACE, pattern=pipeline.compile(pattern), properties=properties)
+    return ListingRequest(NAMESPACE, pattern=compile_pattern(pattern), properties=properties)
 
 
 async def joined(feeds: ListingFeeds, asked: ListingRequest) -> tuple[ListingFeed, RecordingFollower]:
@@ -103,7 +104,7 @@ async def test_many_changes_are_asked_about_anew(
     catalog.create(topic("y-2"))
     await eventually(lambda: seen(feeds) == 3)
     before = asked(pipeline)
-    monkeypatch.setattr(followed_view, "_MOST", 1)
+    monkeypatch.setattr(followed_namespace, "_MOST", 1)
     with SqliteCatalog(catalog.path) as other:
         # More than the names that are kept of the last changes.
         other.create(topic("z" * 100), partitions=300)

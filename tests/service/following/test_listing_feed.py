@@ -15,6 +15,7 @@ from broker_core.broker.opened_core import opened_pipeline
 from broker_core.catalog import CatalogLogReader, Edit, SqliteCatalog, creation, deletion
 from broker_core.concurrency.loop_turns import loop_turn
 from broker_core.names import NamespaceName, TopicName
+from broker_core.patterns import compile_pattern
 from broker_core.pipeline import Answer, Pipeline, Trace
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.service.following import listing_feed
@@ -81,7 +82,7 @@ async def test_a_change_of_another_pattern_moves_no_snapshot_in_a_turn_without_t
     catalog: SqliteCatalog, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else each question of many that one change woke would make a snapshot of its own."""
-    pattern = pipeline.compile("a/b/f.*")
+    pattern = compile_pattern("a/b/f.*")
     feed = ListingFeed(
         pipeline, ListingRequest(NAMESPACE, pattern=pattern), lambda _: frozenset(), lambda _: True
     )

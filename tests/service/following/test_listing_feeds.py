@@ -16,6 +16,7 @@ from broker_core.broker.opened_core import opened_pipeline
 from broker_core.catalog import CatalogLogReader, SqliteCatalog
 from broker_core.errors import Cause, ListingFailed, TooManyRequests
 from broker_core.names import Mode, NamespaceName, TopicName
+from broker_core.patterns import compile_pattern
 from broker_core.pipeline import Pipeline
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.plugin_api.listing_result import TopicListingResult
@@ -62,7 +63,7 @@ async def test_equal_questions_share_a_feed(pipeline: Pipeline) -> None:
         for fields in (
             {"mode": Mode.ALL},
             {"properties": {"region": "eu"}},
-            {"pattern": pipeline.compile("a/b/x")},
+            {"pattern": compile_pattern("a/b/x")},
         )
     ]
     assert len({id(feed) for feed in (first, *others)}) == 4
@@ -203,7 +204,7 @@ async def test_a_listing_is_followed_though_there_is_no_room_for_two_of_it(tmp_p
         log = CatalogLogReader(catalog)
         async with opened_pipeline(settings) as pipeline:
             feeds = ListingFeeds(pipeline, log)
-            feed, follower = await joined(feeds, question(pattern=pipeline.compile("a/b/.*")))
+            feed, follower = await joined(feeds, question(pattern=compile_pattern("a/b/.*")))
             for number in range(1, 14):
                 topics = grow(catalog, number)
                 await eventually(partial(has_topics, feed, topics))
@@ -229,7 +230,7 @@ async def test_a_question_that_there_is_no_room_for_says_so_and_ends(
         log = CatalogLogReader(catalog)
         async with opened_pipeline(settings) as pipeline:
             feeds = ListingFeeds(pipeline, log)
-            feed, follower = await joined(feeds, question(pattern=pipeline.compile("a/b/.*")))
+            feed, follower = await joined(feeds, question(pattern=compile_pattern("a/b/.*")))
             for number in range(1, 20):
                 grow(catalog, number)
             with capture_logs() as logs:

@@ -19,7 +19,7 @@ from broker_core.names import NamespaceName, TopicName
 from broker_core.pipeline import Pipeline
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.service import AnswerChange, ListingFeeds, Watcher
-from broker_core.service.following import difference_pieces, follower, listing_feed, watcher
+from broker_core.service.following import follower, listing_feed, watcher
 from broker_core.settings import Settings
 from tests.support.eventually import eventually
 
@@ -156,9 +156,9 @@ async def test_what_changes_while_the_answer_is_on_its_way_comes_after_it(scene:
 
 
 async def test_a_large_change_comes_in_pieces(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(difference_pieces, "_PIECE", 60)
-    monkeypatch.setattr(difference_pieces, "MOST", 200)
-    monkeypatch.setattr("broker_core.service.following.listing_feed.MOST", 200)
+    monkeypatch.setattr(follower, "_PIECE", 60)
+    monkeypatch.setattr(follower, "MOST_JOINED", 200)
+    monkeypatch.setattr("broker_core.service.following.listing_feed.MOST_JOINED", 200)
     await scene.open()
     scene.create(*(f"t{number}" for number in range(40)))
     await scene.refresh()

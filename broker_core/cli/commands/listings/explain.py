@@ -181,12 +181,10 @@ async def _explained(
     from broker_core.broker import opened_pipeline
     from broker_core.errors import ListingFailed
     from broker_core.pipeline import explain
-    from broker_core.service import read_question
 
     async with opened_pipeline(settings) as pipeline:
         try:
-            request, uncompiled = read_question(
-                pipeline,
+            request, uncompiled = pipeline.question(
                 settings.limits,
                 asker,
                 question.namespace,

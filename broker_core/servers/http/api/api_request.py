@@ -16,7 +16,7 @@ from broker_core.plugin_api import ListingRequest
 from broker_core.servers.http.api.problem_details import refused
 from broker_core.servers.http.api.request_body import Body, read_pieces
 from broker_core.servers.http.api.services import ApiServices
-from broker_core.service import Attempt, read_question
+from broker_core.service import Attempt
 
 __all__ = ["ApiRequest"]
 
@@ -64,13 +64,12 @@ class ApiRequest:
         properties: Sequence[tuple[str, str]],
         asker: Asker | None = None,
     ) -> tuple[ListingRequest, str | None]:
-        """The question about the path's namespace, as :func:`~broker_core.service.read_question` gives it.
+        """The question about the path's namespace, as :meth:`~broker_core.pipeline.Pipeline.question` gives it.
 
         ``asker`` asks in place of the client.
         """
         services = self.services
-        return read_question(
-            services.pipeline,
+        return services.pipeline.question(
             services.settings.limits,
             asker or self.asker,
             self.namespace(),

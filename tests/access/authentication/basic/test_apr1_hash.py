@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from broker_core.access.authentication.basic.apr1_hash import apr1_digest
+from broker_core.access.authentication.basic.htpasswd_file import apr1_digest
 
 
 @pytest.mark.parametrize(

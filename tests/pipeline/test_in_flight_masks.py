@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from broker_core.pipeline.masks.in_flight_masks import MasksInFlight
+from broker_core.pipeline.topic_questions import MasksInFlight
 from tests.support.eventually import eventually
 
 

@@ -13,14 +13,14 @@ from broker_core.listing.hashes.topics_hash import topics_hash
 from broker_core.listing.listing import Listing, Selection
 from broker_core.names import Mode, NamespaceName
 from broker_core.patterns import TopicsPattern, compile_pattern
-from broker_core.pipeline.verification.verify_names import (
+from broker_core.pipeline.listers.accept_answer import (
     SAMPLE_ALL,
     VerifyFiltered,
     built,
     claim_sample,
-    known_selection,
     own_hash,
 )
+from broker_core.pipeline.request.steps import known_selection
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.plugin_api.listing_result import TopicListingResult
 

@@ -11,10 +11,9 @@ import pytest
 from broker_core import SAME, Asker, Listing, ListingRequest, Mode, RestAnswer
 from broker_core.names import NamespaceName
 from broker_core.patterns import compile_pattern
-from broker_core.pipeline.listers.call_services import CALLS, CallServices
-from broker_core.plugin_api.listing_request import RequestServices
 from broker_core.plugin_api.request_lease import UNCOUNTED
-from broker_core.plugins.call.deadline import Deadline
+from broker_core.plugin_api.request_services import CALLS, RequestServices
+from broker_core.plugins.call.plugin_runner import Deadline
 from tests.support.eventually import eventually
 
 NAMESPACE = NamespaceName("t", "n")
@@ -47,7 +46,7 @@ class Made:
         self.added: list[Collection[str]] = []
         self.gate = asyncio.Event()
         self.gate.set()
-        self.services = CallServices(
+        self.services = RequestServices(
             REQUEST, "p", Loop(), lambda: words, self.behind if listing else None, self.added.append
         )
 
@@ -99,7 +98,9 @@ async def test_a_key_has_what_the_answer_of_the_same_call_depends_on() -> None:
         }
         request = ListingRequest(NAMESPACE, **base | fields)
         words = ("property:region", "principal")
-        return CallServices(request, "p", UNCOUNTED, lambda: words, None, len).key(as_pattern, as_properties)
+        return RequestServices(request, "p", UNCOUNTED, lambda: words, None, len).key(
+            as_pattern, as_properties
+        )
 
     assert key() == key(topics_hash="00000000") == key("t/n/a.*", {"region": "eu", "team": "a"})
     assert key() != key(pattern=compile_pattern("t/n/b.*"))

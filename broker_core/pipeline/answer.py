@@ -1,12 +1,12 @@
-"""The answer of the pipeline, and the trace of how it came about."""
+"""The answers of the pipeline, the traces of how they came about, and the text of their questions."""
 
 from __future__ import annotations
 
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import pyarrow as pa
 
@@ -16,7 +16,10 @@ from broker_core.memory import Leases, Permit, PermitBudget
 from broker_core.plugin_api import ListingRequest
 from broker_core.plugins import ChainStep
 
-__all__ = ["Answer", "QuestionWarning", "RestTrace", "Trace"]
+if TYPE_CHECKING:
+    from broker_core.metrics import QuestionKey
+
+__all__ = ["Answer", "QuestionText", "QuestionWarning", "RestTrace", "ReusableAnswer", "Trace"]
 
 
 class QuestionWarning(NamedTuple):
@@ -140,3 +143,71 @@ class RestTrace(Trace):
     plugin: str = ""
     topics_pattern: str | None = None
     properties: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class QuestionText:
+    """The parts of a question, of any length and unchecked. An unreadable part is ``None``.
+
+    ``properties`` is read once at the most.
+    """
+
+    namespace: str | None
+    mode: str | None = None
+    pattern: str | None = None
+    properties: Iterable[tuple[str, str]] = ()
+    page_limit: int | None = None
+
+    @classmethod
+    def of(cls, request: ListingRequest, topics_pattern: str | None = None) -> QuestionText:
+        """The text of a request; ``topics_pattern`` is a pattern that the request does not have yet."""
+        return cls(
+            str(request.namespace),
+            request.mode.name,
+            request.topics_pattern if topics_pattern is None else topics_pattern,
+            request.properties.items(),
+            None if request.page is None else request.page.limit,
+        )
+
+
+@dataclass(slots=True)
+class ReusableAnswer:
+    """The facts of an answer without its topics. ``question`` is without its asker.
+
+    ``listing`` is the last listing for which it was right, by a weak reference. ``warnings`` are the question's, once
+    they were looked for.
+    """
+
+    question: ListingRequest
+    listing: weakref.ref[Listing]
+    topics_hash: str
+    topics: int
+    fields_size: int
+    filtered: bool
+    changed: bool
+    plan: str
+    warnings: tuple[QuestionWarning, ...] | None = None
+    #: What it is counted under: made once, since it is counted for each watcher that asks.
+    key: QuestionKey = field(init=False)
+
+    def __post_init__(self) -> None:
+        question = self.question
+        self.key = str(question.namespace), question.mode, question.topics_pattern, ()
+
+    @classmethod
+    def of(cls, request: ListingRequest, answer: Answer) -> ReusableAnswer | None:
+        """The reusable part of an answer; ``None`` if it depends on more than the listing, the pattern and the
+        client's hash.
+        """
+        if answer.source is None or request.properties:
+            return None
+        return cls(
+            ListingRequest(request.namespace, request.mode, request.pattern),
+            answer.source,
+            answer.topics_hash,
+            answer.topics,
+            answer.fields_size,
+            answer.filtered,
+            answer.changed,
+            answer.plan,
+        )

@@ -9,20 +9,13 @@ from typing import Any, Final, TypeAlias, cast
 
 from broker_core.access import Asker
 from broker_core.errors import Cause, ListingFailed
+from broker_core.immutable import copied
 from broker_core.names import Mode, NamespaceName
-from broker_core.plugin_api import (
-    PROPERTY,
-    ListingRequest,
-    PausedMemory,
-    Pausing,
-    RequestMemory,
-    RequestServices,
-    RestAnswer,
-    Same,
-    key_of,
-)
+from broker_core.plugin_api.depends_on import PROPERTY, KeyedQuestion, key_of
+from broker_core.plugin_api.request_lease import PausedMemory, Pausing, RequestMemory, running_loop
+from broker_core.plugin_api.rest_answer import RestAnswer, Same
 
-__all__ = ["ALL_CALLS", "CALLS", "CallServices", "RestCall"]
+__all__ = ["ALL_CALLS", "CALLS", "RequestServices", "RestCall"]
 
 #: How often one call of a plugin may ask the rest of the chain.
 CALLS: Final = 4
@@ -56,18 +49,18 @@ class _RestCalls:
 
 
 @dataclass(slots=True)  # not frozen: that takes three times as long to make, for each call
-class CallServices:
-    """The services for one call of one plugin (:class:`~broker_core.plugin_api.listing_request.RequestServices`).
+class RequestServices:
+    """The services for one call of one plugin; it uses them by the methods of its request.
 
-    ``behind`` asks the rest of the chain, ``None`` if the hook is not ``broker_core_list_topics``; ``words`` are what
+    ``ask_rest`` asks the rest of the chain, ``None`` if the hook is not ``broker_core_list_topics``; ``words`` are what
     the rest and the plugin itself depend on.
     """
 
-    request: ListingRequest
+    request: KeyedQuestion
     plugin: str
     held: RequestMemory
     words: Callable[[], Collection[str]]
-    behind: RestCall | None
+    ask_rest: RestCall | None
     #: Called with what the answer depends on because of the call that begins.
     on_call: Callable[[Collection[str]], object]
     calls: _RestCalls = field(default_factory=_RestCalls)
@@ -75,6 +68,8 @@ class CallServices:
     mark: Callable[[], Hashable] = tuple
     #: One entry for each call of all plugins, shared by the calls of one request of a client.
     all_calls: list[str] = field(default_factory=list)
+    #: Stops the clock of the plugin while it waits for a service.
+    waits: Pausing | None = None
 
     @property
     def wrong(self) -> str | None:
@@ -84,7 +79,7 @@ class CallServices:
     @property
     def memory(self) -> RequestMemory:
         """The request's memory."""
-        return self.held
+        return self.held if self.waits is None else PausedMemory(self.held, self.waits)
 
     @property
     def rest_requested(self) -> bool:
@@ -96,21 +91,18 @@ class CallServices:
     ) -> Coroutine[Any, Any, RestAnswer]:
         """See :meth:`ListingRequest.rest`. A wrong call raises at once, before anything is awaited."""
         self._begin(pattern, properties)
-        asking: Any = self.behind
-        return cast("Coroutine[Any, Any, RestAnswer]", asking(pattern, properties))
-
-    def paused_rest(
-        self, pattern: str | Same | None, properties: Mapping[str, str] | Same, pausing: Pausing
-    ) -> Coroutine[Any, Any, RestAnswer]:
-        """The rest of the chain, for a plugin whose time stands still meanwhile: :meth:`ListingRequest.rest`."""
-        self._begin(pattern, properties)
-        return cast("Coroutine[Any, Any, RestAnswer]", pausing(self._run)(pattern, properties))
+        run: Any = self._run if self.waits is None else self.waits(self._run)
+        return cast("Coroutine[Any, Any, RestAnswer]", run(pattern, properties))
 
     def _begin(self, pattern: str | Same | None, properties: Mapping[str, str] | Same) -> None:
         """Check and count a call."""
-        if self.behind is None:
+        if self.ask_rest is None:
             raise RuntimeError("request.rest() is for broker_core_list_topics only")
-        _check_loop(self.held.loop)
+        if running_loop() is not self.held.loop:
+            raise RuntimeError(
+                "request.rest() is for async hooks: write `async def broker_core_list_topics`, "
+                "which runs on the broker's event loop"
+            )
         if self.calls.over:
             raise RuntimeError("request.rest() came too late: the call of the plugin is over")
         _check(pattern, properties)
@@ -143,8 +135,8 @@ class CallServices:
         return key_of(rest_requested, {*self.words(), "pattern"}, self.plugin, self.mark())
 
     def pausing(self, pausing: Pausing) -> RequestServices:
-        """The services of one call: its waits for them are not its time."""
-        return _PausedServices(self, pausing)
+        """The services of one call of a plugin: its waits for them are not its time."""
+        return copied(self, waits=pausing)
 
     def close(self) -> None:
         """End the call: questions that it has begun and not awaited end too."""
@@ -153,9 +145,9 @@ class CallServices:
             task.cancel()
 
     async def _run(self, pattern: str | Same | None, properties: Mapping[str, str] | Same) -> RestAnswer:
-        assert self.behind is not None
+        assert self.ask_rest is not None
         # In a task of its own: the steps of the core are not the plugin's time on the event loop.
-        work: Any = self.behind(pattern, properties)
+        work: Any = self.ask_rest(pattern, properties)
         task: asyncio.Task[RestAnswer] = asyncio.get_running_loop().create_task(work)
         self.calls.running.add(task)
         task.add_done_callback(self.calls.running.discard)
@@ -169,45 +161,6 @@ class CallServices:
         if not isinstance(properties, Same) and not properties:
             words = {word for word in words if word != "properties" and not word.startswith(PROPERTY)}
         return frozenset(words)
-
-
-@dataclass(slots=True)
-class _PausedServices:
-    """The services of a call such that the plugin's time stands still while it waits for them."""
-
-    services: CallServices
-    waits: Pausing
-
-    @property
-    def memory(self) -> RequestMemory:
-        return PausedMemory(self.services.held, self.waits)
-
-    @property
-    def wrong(self) -> str | None:
-        return self.services.wrong
-
-    def rest(
-        self, pattern: str | Same | None, properties: Mapping[str, str] | Same
-    ) -> Coroutine[Any, Any, RestAnswer]:
-        return self.services.paused_rest(pattern, properties, self.waits)
-
-    def key(self, pattern: str | Same | None, properties: Mapping[str, str] | Same) -> Hashable:
-        return self.services.key(pattern, properties)
-
-    def pausing(self, pausing: Pausing) -> RequestServices:
-        return _PausedServices(self.services, pausing)
-
-
-def _check_loop(loop: asyncio.AbstractEventLoop | None) -> None:
-    try:
-        running = asyncio.get_running_loop()
-    except RuntimeError:
-        running = None
-    if running is not loop:
-        raise RuntimeError(
-            "request.rest() is for async hooks: write `async def broker_core_list_topics`, "
-            "which runs on the broker's event loop"
-        )
 
 
 def _check(pattern: object, properties: object) -> None:

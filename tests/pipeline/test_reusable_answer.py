@@ -9,7 +9,7 @@ from broker_core import ListingRequest
 from broker_core.access.asker import Asker
 from broker_core.patterns import TopicsPattern
 from broker_core.pipeline import Answer, PipelineOptions
-from broker_core.pipeline.answers.reusable_answer import ReusableAnswer
+from broker_core.pipeline.answer import ReusableAnswer
 from broker_core.settings import PatternsSettings
 from tests.support.memory_lister import MemoryLister
 from tests.support.pipelines import FEW, NAMES, Made, made, request

@@ -15,7 +15,6 @@ from broker_core.names import Mode, NamespaceName
 from broker_core.pipeline import Pipeline, PipelineOptions
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.plugins import Dispatcher, PluginRegistry
-from broker_core.service import read_question
 from broker_core.settings import LimitsSettings, PatternsSettings
 from tests.support.memory_lister import MemoryLister
 
@@ -35,8 +34,8 @@ def read(
     pipeline: Pipeline, pattern: str | None = None, *properties: tuple[str, str], **limits: Any
 ) -> tuple[ListingRequest, str | None]:
     bounds = LimitsSettings(**limits)
-    return read_question(
-        pipeline, bounds, ASKER, NAMESPACE, Mode.ALL, pattern, properties, deadline=1e9, topics_hash="0a"
+    return pipeline.question(
+        bounds, ASKER, NAMESPACE, Mode.ALL, pattern, properties, deadline=1e9, topics_hash="0a"
     )
 
 

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from broker_core.pipeline.answers.answer import Trace
-from broker_core.pipeline.masks import mask_slices
+from broker_core.pipeline import masks_of_plugins
+from broker_core.pipeline.answer import Trace
 from broker_core.plugins import PluginFailed
 from tests.support.memory_lister import MemoryLister
 from tests.support.pipelines import NAMES, made, names, request
@@ -39,7 +39,7 @@ async def test_any_cut_is_the_same_answer(
     whole, cut = Hiding(), Hiding()
     async with made(MemoryLister(few, at_once=False), {"p": whole.plugin}) as m:
         expected = names(await m.ask(pattern=pattern))
-        monkeypatch.setattr(mask_slices, "SLICE_NAMES", size)
+        monkeypatch.setattr(masks_of_plugins, "SLICE_NAMES", size)
         async with made(MemoryLister(few, at_once=False), {"p": cut.plugin}) as other:
             assert names(await other.ask(pattern=pattern)) == expected
     assert all("7" not in name for name in expected)
@@ -61,11 +61,11 @@ async def test_a_large_listing_is_shown_in_slices_that_are_bounded() -> None:
     async with made(MemoryLister(long, at_once=False), {"p": hiding.plugin}) as m:
         (await m.ask()).release()
     assert len(hiding.seen) == 3
-    assert max(column.nbytes for column in hiding.seen) <= mask_slices.SLICE_BYTES
+    assert max(column.nbytes for column in hiding.seen) <= masks_of_plugins.SLICE_BYTES
 
 
 async def test_permits_are_those_of_a_slice(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mask_slices, "SLICE_NAMES", 100)
+    monkeypatch.setattr(masks_of_plugins, "SLICE_NAMES", 100)
     acquired: list[int] = []
 
     async def broker_core_visible(topics: Any) -> Any:
@@ -80,7 +80,7 @@ async def test_permits_are_those_of_a_slice(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 async def test_a_mask_that_fails_in_one_slice_fails_the_listing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mask_slices, "SLICE_NAMES", 5000)
+    monkeypatch.setattr(masks_of_plugins, "SLICE_NAMES", 5000)
     calls = 0
 
     async def broker_core_visible(topics: Any) -> Any:
@@ -99,7 +99,7 @@ async def test_a_mask_that_fails_in_one_slice_fails_the_listing(monkeypatch: pyt
 
 
 async def test_all_slices_are_one_step_for_each_plugin(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mask_slices, "SLICE_NAMES", 5000)
+    monkeypatch.setattr(masks_of_plugins, "SLICE_NAMES", 5000)
     async with made(plugins={"p": Hiding().plugin, "q": Hiding("5").plugin}) as m:
         trace = Trace()
         (await m.pipeline.answer(request(), trace)).release()
@@ -109,7 +109,7 @@ async def test_all_slices_are_one_step_for_each_plugin(monkeypatch: pytest.Monke
 
 
 async def test_slices_in_which_all_is_visible_hide_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mask_slices, "SLICE_NAMES", 5000)
+    monkeypatch.setattr(masks_of_plugins, "SLICE_NAMES", 5000)
 
     async def broker_core_visible(topics: Any) -> Any:
         hides = pc.match_substring(topics, "0-00007")

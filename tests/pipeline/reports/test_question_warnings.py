@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 from broker_core import ListingRequest, TopicListingResult
 from broker_core.access.asker import Asker
 from broker_core.pipeline import PipelineOptions
-from broker_core.pipeline.answers.reusable_answer import ReusableAnswer
+from broker_core.pipeline.answer import ReusableAnswer
 from broker_core.settings import PatternsSettings
 from tests.support.memory_lister import MemoryLister
 from tests.support.pipelines import FEW, Made, made, request

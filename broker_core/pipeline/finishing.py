@@ -5,30 +5,27 @@ from __future__ import annotations
 import weakref
 from functools import partial
 
-from broker_core.concurrency import EACH_BYTE, has_time, loop_turn
-from broker_core.listing import Listing, Selection, data_of, unhashed_bytes
+from broker_core.concurrency import EACH_BYTE, EACH_NAME, has_time, loop_turn
+from broker_core.listing import Listing, Selection, data_of, filtered, unhashed_bytes
 from broker_core.memory import PermitBudget
 from broker_core.patterns import TopicsPattern
-from broker_core.pipeline.answers.answer import Answer
+from broker_core.pipeline.answer import Answer
 from broker_core.pipeline.listers.listing_details import ListingDetails
-from broker_core.pipeline.masks.allowed_topics import allowed
-from broker_core.pipeline.masks.mask_slices import MaskSlices
-from broker_core.pipeline.masks.masked_answers import MaskedAnswers
+from broker_core.pipeline.masks_of_plugins import MaskedAnswers, MaskSlices
 from broker_core.pipeline.request.listing_in_progress import AcceptedAnswer, ListingInProgress
 from broker_core.pipeline.request.steps import (
     QUICK_BYTES,
     TINY_BYTES,
     is_unchanged,
+    known_selection,
     listing_plan,
-    matching_now,
 )
 from broker_core.pipeline.runs.worker_threads import Workers
-from broker_core.pipeline.verification.verify_names import known_selection
-from broker_core.plugin_api import ListingRequest, TopicListingResult
+from broker_core.plugin_api import Lease, ListingRequest, TopicListingResult
 from broker_core.plugins import Dispatcher
 from broker_core.tracing import stage
 
-__all__ = ["Finishing"]
+__all__ = ["Finishing", "allowed"]
 
 
 class Finishing:
@@ -60,7 +57,7 @@ class Finishing:
         """
         selection = known_selection(result, request)
         if selection is not None and pattern is not None:
-            selection = matching_now(selection, pattern, has_time)
+            selection = self._workers.try_matching(selection, pattern)
         if selection is None or not (selection.hash_known or unhashed_bytes(selection) <= _most()):
             return None
         topics_hash, permit = selection.topics_hash, None
@@ -166,3 +163,17 @@ def _most() -> int:
 
 def _hash(selection: Selection) -> str:
     return selection.topics_hash
+
+
+async def allowed(progress: ListingInProgress, selection: Selection, workers: Workers) -> Selection:
+    """The topics of a selection that the rules allow, by columns: rules are about names, whatever lists them."""
+    topics = progress.topics
+    if topics is None:
+        return selection
+    # A mark for each row of the listing, and the numbers of the rows that are left.
+    size, work = len(selection.listing), partial(filtered, selection, topics)
+    async with Lease(progress.held, size + 4 * len(selection)):
+        found = await workers.call(progress.request.asker, work, EACH_NAME * size)
+    if progress.trace is not None:
+        progress.trace.visible = len(found)
+    return found

@@ -1,1 +1,0 @@
-"""The answers of the pipeline and the text of their questions."""

@@ -1,1 +1,0 @@
-"""From an accepted listing to what its asker may see: rules, pattern, masks, hash."""

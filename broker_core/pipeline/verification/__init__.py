@@ -1,1 +1,0 @@
-"""Checking the answers of listers and describers before use: names, pages, details, claims."""
