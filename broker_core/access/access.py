@@ -7,7 +7,7 @@ from typing import Final, Self
 
 from broker_core.access.asker import Asker
 from broker_core.errors import Cause
-from broker_core.immutable import seal_value
+from broker_core.immutable import value_maker
 from broker_core.names import NamespaceName, TopicName
 
 __all__ = ["ACTIONS", "Access", "Refused"]
@@ -39,16 +39,12 @@ class Access:
     asker: Asker
 
     def __new__(cls, action: str, namespace: NamespaceName, topic: TopicName | None, asker: Asker) -> Self:
-        access = object.__new__(cls)
-        _put_action(access, action)
-        _put_namespace(access, namespace)
-        _put_topic(access, topic)
-        _put_asker(access, asker)
+        access: Self = _make_access(cls, action, namespace, topic, asker)
         return access
 
 
 # All gates get the same object.
-_put_action, _put_namespace, _put_topic, _put_asker = seal_value(Access)
+_make_access = value_maker(Access)
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -75,10 +71,8 @@ class Refused:
             raise TypeError(
                 f"cause must be a broker_core.Cause, such as Cause.DENIED, not {type(cause).__name__}"
             )
-        refused = object.__new__(cls)
-        _put_message(refused, message)
-        _put_cause(refused, cause)
+        refused: Self = _make_refused(cls, message, cause)
         return refused
 
 
-_put_message, _put_cause = seal_value(Refused)
+_make_refused = value_maker(Refused)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import Final, Self
 
-from broker_core.immutable import seal_value
+from broker_core.immutable import value_maker
 
 __all__ = ["OPERATOR", "Asker", "host_of", "is_within", "network_of", "same_address"]
 
@@ -47,14 +47,16 @@ class Asker:
         transport: str = "pulsar",
         connection: object = None,
     ) -> Self:
-        asker = object.__new__(cls)
-        _put_role(asker, role)
-        _put_principal(asker, original_principal)
-        _put_address(asker, remote_address)
-        _put_client_version(asker, client_version)
-        _put_protocol_version(asker, protocol_version)
-        _put_transport(asker, transport)
-        _put_connection(asker, _Connection() if connection is None else connection)
+        asker: Self = _make_asker(
+            cls,
+            role,
+            original_principal,
+            remote_address,
+            client_version,
+            protocol_version,
+            transport,
+            _Connection() if connection is None else connection,
+        )
         return asker
 
     @property
@@ -64,15 +66,7 @@ class Asker:
 
 
 # One stands for all that its connection asks, whichever plugins hear of it.
-(
-    _put_role,
-    _put_principal,
-    _put_address,
-    _put_client_version,
-    _put_protocol_version,
-    _put_transport,
-    _put_connection,
-) = seal_value(Asker)
+_make_asker = value_maker(Asker)
 
 
 #: The hexadecimal digits of an IPv6 address that stand for one network of /64: a client has all of its addresses.

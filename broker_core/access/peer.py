@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Self
 
-from broker_core.immutable import seal_value
+from broker_core.immutable import value_maker
 
 __all__ = ["Peer"]
 
@@ -39,13 +39,8 @@ class Peer:
         common_name: str | None = None,
         is_trusted: Callable[[], bool] = _always,
     ) -> Self:
-        peer = object.__new__(cls)
-        _put_address(peer, remote_address)
-        _put_transport(peer, transport)
-        _put_is_tls(peer, is_tls)
-        _put_common_name(peer, common_name)
-        _put_is_trusted(peer, is_trusted)
+        peer: Self = _make_peer(cls, remote_address, transport, is_tls, common_name, is_trusted)
         return peer
 
 
-_put_address, _put_transport, _put_is_tls, _put_common_name, _put_is_trusted = seal_value(Peer)
+_make_peer = value_maker(Peer)

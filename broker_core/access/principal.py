@@ -8,7 +8,7 @@ from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import Any, Final, Self, TypeAlias
 
-from broker_core.immutable import seal_value
+from broker_core.immutable import value_maker
 
 __all__ = ["LONGEST_ROLE", "Principal", "Verified"]
 
@@ -52,13 +52,11 @@ class Principal:
             expires_at = float(expires_at)
             if not math.isfinite(expires_at):
                 raise ValueError("expires_at must be finite")
-        principal = object.__new__(cls)
-        _put_role(principal, role)
-        _put_expires_at(principal, expires_at)
+        principal: Self = _make_principal(cls, role, expires_at)
         return principal
 
 
-_put_role, _put_expires_at = seal_value(Principal)
+_make_principal = value_maker(Principal)
 
 #: A principal by its credentials, or a coroutine of it if the verdict takes longer than the event loop may be held.
 Verified: TypeAlias = Principal | Coroutine[Any, Any, Principal]

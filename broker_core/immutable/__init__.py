@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker_core.immutable.sealed import Sealed, copied, seal, seal_fields, seal_value
+from broker_core.immutable.sealed import Sealed, copied, seal, seal_fields, seal_value, value_maker
 
 __all__ = [
     "Sealed",
@@ -10,4 +10,5 @@ __all__ = [
     "seal",
     "seal_fields",
     "seal_value",
+    "value_maker",
 ]

@@ -12,10 +12,11 @@ checked when it was made, so ``__init__`` and ``__post_init__`` do not run again
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields
 from typing import Any, NoReturn, TypeVar
 
-__all__ = ["Sealed", "copied", "seal", "seal_fields", "seal_value"]
+__all__ = ["Sealed", "copied", "seal", "seal_fields", "seal_value", "value_maker"]
 
 
 class Sealed:
@@ -75,6 +76,21 @@ def seal_value(owner: type) -> list[Any]:
     setters = seal_fields(owner)
     owner.__reduce__ = _made_anew  # type: ignore[method-assign, assignment]
     return setters
+
+
+def value_maker(owner: type) -> Callable[..., Any]:
+    """Seal a class by :func:`seal_value`; returns the function that makes an object of a class and its fields' values,
+    in order.
+    """
+    setters = seal_value(owner)
+
+    def make(kind: type, *values: object) -> Any:
+        value: Any = object.__new__(kind)
+        for put, each in zip(setters, values, strict=True):
+            put(value, each)
+        return value
+
+    return make
 
 
 def _made_anew(value: Any) -> tuple[type, tuple[Any, ...]]:

@@ -7,7 +7,7 @@ import weakref
 from collections.abc import AsyncIterable, Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import index
-from typing import Any, NoReturn, Protocol, TypeAlias
+from typing import Any, Final, NoReturn, Protocol, TypeAlias
 
 import pyarrow as pa
 
@@ -98,30 +98,10 @@ class TopicListingResult:
         raise AttributeError("a TopicListingResult cannot be changed")
 
     @classmethod
-    def _make(
-        cls,
-        kind: AnswerKind,
-        topics: Topics,
-        filtered: bool,
-        topics_hash: str | None,
-        version: str | int | None,
-        owned: bool = False,
-        details: Details | None = None,
-        next: Position | None = None,  # noqa: A002 - the contract's
-        refusal: Refused | None = None,
-        why: str | None = None,
-    ) -> TopicListingResult:
+    def _make(cls, kind: AnswerKind, **fields: object) -> TopicListingResult:
         result = object.__new__(cls)
-        _put_kind(result, kind)
-        _put_topics(result, topics)
-        _put_filtered(result, filtered)
-        _put_hash(result, topics_hash)
-        _put_version(result, version)
-        _put_owned(result, owned)
-        _put_details(result, details)
-        _put_next(result, next)
-        _put_refusal(result, refusal)
-        _put_why(result, why)
+        for name, value in (_DEFAULTS | fields | {"kind": kind}).items():
+            object.__setattr__(result, name, value)
         return result
 
     @classmethod
@@ -132,7 +112,7 @@ class TopicListingResult:
         """
         if why is not None and not isinstance(why, str):
             raise TypeError(f"why must be a string, not {type(why).__name__}")
-        return cls._make(AnswerKind.PASS_THROUGH, (), False, None, None, why=_own(why))
+        return cls._make(AnswerKind.PASS_THROUGH, why=_own(why))
 
     @classmethod
     def success(
@@ -176,7 +156,14 @@ class TopicListingResult:
         if next is not None and type(next) is not Position:
             raise TypeError(f"next must be a broker_core.Position or None, not {type(next).__name__}")
         result = cls._make(
-            AnswerKind.SUCCESS, topics, filtered, _own(topics_hash), _own(version), owned, details, next
+            AnswerKind.SUCCESS,
+            topics=topics,
+            filtered=filtered,
+            topics_hash=_own(topics_hash),
+            version=_own(version),
+            owned=owned,
+            details=details,
+            next=next,
         )
         if isinstance(topics, _LISTS) and len(topics) >= MANY:
             free_with(result, topics)
@@ -192,7 +179,7 @@ class TopicListingResult:
                 "unchanged() needs the topics hash that the request carries: write "
                 "TopicListingResult.unchanged(request.topics_hash) where that is not None"
             )
-        return cls._make(AnswerKind.UNCHANGED, (), False, _own(topics_hash), None)
+        return cls._make(AnswerKind.UNCHANGED, topics_hash=_own(topics_hash))
 
     @classmethod
     def refused(cls, message: str, cause: Cause = Cause.DENIED) -> TopicListingResult:
@@ -202,7 +189,7 @@ class TopicListingResult:
         failure of this plugin. Raises :exc:`TypeError` or :exc:`ValueError` as
         :class:`~broker_core.access.access.Refused`.
         """
-        return cls._make(AnswerKind.REFUSED, (), False, None, None, refusal=Refused(message, cause))
+        return cls._make(AnswerKind.REFUSED, refusal=Refused(message, cause))
 
     @property
     def is_pass_through(self) -> bool:
@@ -218,32 +205,13 @@ class TopicListingResult:
         return "TopicListingResult.pass_through()"
 
 
-(
-    _put_kind,
-    _put_topics,
-    _put_filtered,
-    _put_hash,
-    _put_version,
-    _put_owned,
-    _put_details,
-    _put_next,
-    _put_refusal,
-    _put_why,
-) = (
-    vars(TopicListingResult)[slot].__set__
-    for slot in (
-        "kind",
-        "topics",
-        "filtered",
-        "topics_hash",
-        "version",
-        "owned",
-        "details",
-        "next",
-        "refusal",
-        "why",
-    )
-)
+#: The fields of an answer that says nothing about them.
+_DEFAULTS: Final[dict[str, object]] = {
+    **dict.fromkeys(TopicListingResult.__annotations__),
+    "topics": (),
+    "filtered": False,
+    "owned": False,
+}
 #: Types of topics that are taken as they are. Tuples: a union would be made anew for each answer.
 _COLUMNS = (Listing, Selection, pa.Array, pa.ChunkedArray)
 _LISTS = (list, tuple)
