@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker_core.lazy_exports import lazy_exports
-from broker_core.service.admission import Admission, Admitted, LoginAttempt, OtherName, OtherPrincipal
+from broker_core.service.admission import Admission, OtherName, OtherPrincipal
 from broker_core.service.audit import Action, Attempt, AuditRow, Outcome, fields_text
 from broker_core.service.change import Changed, TopicEditor, right_to
 from broker_core.service.failure_pace import FailurePace
@@ -16,7 +16,7 @@ from broker_core.service.following.listing_feed import ListingFeed
 from broker_core.service.following.listing_feeds import FollowedQuestion, ListingFeeds
 from broker_core.service.following.watcher import Outlet, Watcher
 from broker_core.service.listing_reasons import NeededChange, why_listed
-from broker_core.service.live_sessions import Ended, LiveSession
+from broker_core.service.live_sessions import Admitted, Ended, LiveSession, LoginAttempt
 from broker_core.service.lookups import BrokerSchema, LookupQuestions, LookupService
 from broker_core.service.namespace_version import read_version, version_text
 from broker_core.service.plugin_topics import Known, PluginTopics, partition_names

@@ -12,8 +12,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Hashable, Iterable
 from contextlib import asynccontextmanager, closing
-from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple, TypeAlias
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
 from weakref import WeakValueDictionary
 
 import structlog
@@ -33,11 +33,11 @@ from broker_core.concurrency import TurnQueue, has_time, loop_turn
 from broker_core.errors import BrokerCoreError
 from broker_core.metrics import Metrics
 from broker_core.service.failure_pace import FailurePace
-from broker_core.service.live_sessions import LiveSessions
+from broker_core.service.live_sessions import Admitted, LiveSessions, LoginAttempt
 from broker_core.service.quotas import Quotas
 from broker_core.settings import QuotaSettings
 
-__all__ = ["Admission", "Admitted", "LoginAttempt", "OtherName", "OtherPrincipal"]
+__all__ = ["Admission", "OtherName", "OtherPrincipal"]
 
 _log = structlog.get_logger(__name__)
 
@@ -66,45 +66,6 @@ class OtherPrincipal(BrokerCoreError):
 
 
 _Refusal: TypeAlias = AuthenticationFailed | InvalidRoles | OtherPrincipal
-
-
-@dataclass(slots=True)
-class LoginAttempt:
-    """One attempt of a client to log in: ``method`` and ``data`` are its credentials, ``client`` what it calls itself.
-
-    ``original_principal`` is the principal that a proxy says it acts for, ``name`` the name that the client wants to
-    have. With ``needs_proof`` it does not get the role of clients without credentials. ``former`` is the principal of a
-    client that renews its credentials.
-    """
-
-    peer: Peer
-    client: str
-    method: str | None = None
-    data: bytes = field(default=b"", repr=False)
-    original_principal: str | None = None
-    proxy_version: str | None = None
-    name: str = ""
-    needs_proof: bool = False
-    former: Principal | None = None
-    has_waited: bool = False
-    #: The keys of the catalogue's user that the client has proven to know.
-    stored: frozenset[bytes] = field(default=frozenset(), repr=False)
-    #: Of the live sessions, before its credentials were looked at.
-    generation: int = -1
-    #: Whether not this server has verified the credentials, but the cluster that it is the gateway of.
-    elsewhere: bool = False
-
-
-class Admitted(NamedTuple):
-    """The identity of a client: its principal, and the role and the original principal of its requests.
-
-    ``attempt`` is the attempt that let it in.
-    """
-
-    principal: Principal
-    role: str
-    original_principal: str | None
-    attempt: LoginAttempt
 
 
 @dataclass(slots=True, eq=False)
@@ -207,9 +168,12 @@ class Admission:
             raise
 
     async def later(
-        self, attempt: LoginAttempt, verify: Callable[[], Coroutine[Any, Any, Principal]] | None = None
+        self,
+        attempt: LoginAttempt,
+        verify: Callable[[], Principal | Coroutine[Any, Any, Principal]] | None = None,
     ) -> Admitted:
-        """Let a client in, by its credentials, or as the principal that ``verify`` gives, which takes a while.
+        """Let a client in, by its credentials, or as the principal that ``verify`` gives: one that it has proven to be,
+        in its turn, or one that takes a while.
 
         Raises what :meth:`now` does.
         """
@@ -221,14 +185,6 @@ class Admission:
                     async with self.turn(attempt):
                         made = await made
             return self._let_in(attempt, made)
-        except (AuthenticationFailed, InvalidRoles, OtherPrincipal) as error:
-            await self.refuse(attempt, error)
-            raise
-
-    async def proven(self, attempt: LoginAttempt, principal: Principal) -> Admitted:
-        """Let a client in that has proven to be ``principal``, and has had its turn. Raises what :meth:`now` does."""
-        try:
-            return self._let_in(attempt, principal)
         except (AuthenticationFailed, InvalidRoles, OtherPrincipal) as error:
             await self.refuse(attempt, error)
             raise

@@ -13,15 +13,17 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
-from typing import Final, NamedTuple, Protocol, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import structlog
 
 from broker_core.access import Authenticator, Grounds, InvalidRoles, Peer, Principal
+from broker_core.catalog import ScramRow
 from broker_core.concurrency import has_time, loop_turn
 
-__all__ = ["Ended", "Expiries", "Expiry", "LiveSession", "LiveSessions"]
+__all__ = ["Admitted", "Ended", "Expiries", "Expiry", "LiveSession", "LiveSessions", "LoginAttempt"]
 
 _log = structlog.get_logger(__name__)
 
@@ -40,41 +42,43 @@ _EXPIRED: Final = Ended("expired", "credentials of the client have expired")
 _REVOKED: Final = Ended("revoked", "credentials of the client are good no more")
 
 
-class _Attempt(Protocol):
-    """The needed fields of a :class:`~broker_core.service.admission.LoginAttempt`."""
+@dataclass(slots=True)
+class LoginAttempt:
+    """One attempt of a client to log in: ``method`` and ``data`` are its credentials, ``client`` what it calls itself.
 
-    @property
-    def peer(self) -> Peer: ...
-    @property
-    def method(self) -> str | None: ...
-    @property
-    def data(self) -> bytes: ...
-    @property
-    def original_principal(self) -> str | None: ...
-    @property
-    def proxy_version(self) -> str | None: ...
-    @property
-    def stored(self) -> frozenset[bytes]: ...
-    @property
-    def generation(self) -> int: ...
-    @property
-    def elsewhere(self) -> bool: ...
+    ``original_principal`` is the principal that a proxy says it acts for, ``name`` the name that the client wants to
+    have. With ``needs_proof`` it does not get the role of clients without credentials. ``former`` is the principal of a
+    client that renews its credentials.
+    """
 
-
-class _Admitted(Protocol):
-    """The needed fields of an :class:`~broker_core.service.admission.Admitted`."""
-
-    @property
-    def principal(self) -> Principal: ...
-    @property
-    def attempt(self) -> _Attempt: ...
+    peer: Peer
+    client: str
+    method: str | None = None
+    data: bytes = field(default=b"", repr=False)
+    original_principal: str | None = None
+    proxy_version: str | None = None
+    name: str = ""
+    needs_proof: bool = False
+    former: Principal | None = None
+    has_waited: bool = False
+    #: The keys of the catalogue's user that the client has proven to know.
+    stored: frozenset[bytes] = field(default=frozenset(), repr=False)
+    #: Of the live sessions, before its credentials were looked at.
+    generation: int = -1
+    #: Whether not this server has verified the credentials, but the cluster that it is the gateway of.
+    elsewhere: bool = False
 
 
-class _StoredKey(Protocol):
-    @property
-    def name(self) -> str: ...
-    @property
-    def stored_key(self) -> bytes: ...
+class Admitted(NamedTuple):
+    """The identity of a client: its principal, and the role and the original principal of its requests.
+
+    ``attempt`` is the attempt that let it in.
+    """
+
+    principal: Principal
+    role: str
+    original_principal: str | None
+    attempt: LoginAttempt
 
 
 _Keys: TypeAlias = Mapping[str, frozenset[bytes]]
@@ -97,7 +101,7 @@ class LiveSession:
     def __init__(
         self,
         sessions: dict[LiveSession, None],
-        admitted: _Admitted | None,
+        admitted: Admitted | None,
         ended: Callable[[Ended], object],
         stands: Callable[[], bool] | None,
     ) -> None:
@@ -151,7 +155,7 @@ class LiveSessions:
 
     def __init__(self, authenticator: Authenticator) -> None:
         self.expiries = Expiries()
-        self.users: Callable[[], Iterable[_StoredKey]] | None = None
+        self.users: Callable[[], Iterable[ScramRow]] | None = None
         self._authenticator = authenticator
         self._sessions: dict[LiveSession, None] = {}
         self._keys: _Keys | None = None  # that of the catalogue's users, once they were read
@@ -170,7 +174,7 @@ class LiveSessions:
 
     def begin(
         self,
-        admitted: _Admitted | None,
+        admitted: Admitted | None,
         ended: Callable[[Ended], object],
         stands: Callable[[], bool] | None = None,
     ) -> LiveSession:
@@ -275,7 +279,7 @@ class LiveSessions:
             self._keys_changed += 1
 
 
-def _keys_of(users: Callable[[], Iterable[_StoredKey]]) -> _Keys:
+def _keys_of(users: Callable[[], Iterable[ScramRow]]) -> _Keys:
     found: dict[str, frozenset[bytes]] = {}
     for row in users():
         found[row.name] = found.get(row.name, frozenset()) | {row.stored_key}

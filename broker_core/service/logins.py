@@ -22,37 +22,24 @@ from broker_core.access import (
     host_of,
     network_of,
 )
+from broker_core.catalog import ScramRow
 from broker_core.errors import BrokerCoreError
 from broker_core.kafka.scram import DECOY_USER, HASHES, ScramCredential, decoy_of
-from broker_core.service.admission import Admission, Admitted, LoginAttempt
+from broker_core.service.admission import Admission
+from broker_core.service.live_sessions import Admitted, LoginAttempt
 
 __all__ = ["Logins", "StoredUsers", "role_of"]
 
 _SCRAM: Final = tuple(HASHES)
 
 
-class StoredUser(Protocol):
-    """The stored credential of a user for one mechanism."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def iterations(self) -> int: ...
-    @property
-    def salt(self) -> bytes: ...
-    @property
-    def stored_key(self) -> bytes: ...
-    @property
-    def server_key(self) -> bytes: ...
-
-
 class StoredUsers(Protocol):
     """The users of the catalogue, for any thread."""
 
-    def kafka_user(self, name: str, mechanism: str) -> StoredUser | None:
+    def kafka_user(self, name: str, mechanism: str) -> ScramRow | None:
         """``None`` if there is none; raises an error of the catalogue."""
 
-    def kafka_users(self) -> Sequence[StoredUser]:
+    def kafka_users(self) -> Sequence[ScramRow]:
         """All stored users; raises an error of the catalogue."""
 
 
@@ -154,7 +141,7 @@ class Logins:
         ]
 
 
-def _credential(mechanism: str, row: StoredUser) -> ScramCredential:
+def _credential(mechanism: str, row: ScramRow) -> ScramCredential:
     return ScramCredential(mechanism, row.iterations, row.salt, row.stored_key, row.server_key)
 
 

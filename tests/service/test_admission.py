@@ -68,11 +68,12 @@ async def test_clients_without_credentials_are_counted_apart_and_named_by_their_
 
 async def test_the_role_of_nobody_is_not_for_wrong_credentials() -> None:
     door = Door(anonymous_role="guest")
-    assert door.authenticator.anonymous is not None
+    nobody = door.authenticator.anonymous
+    assert nobody is not None
     wrong = attempt()
     wrong.needs_proof = True
     with capture_logs(), pytest.raises(AuthenticationFailed):
-        await door.admission.proven(wrong, door.authenticator.anonymous)
+        await door.admission.later(wrong, lambda: nobody)
 
 
 async def test_a_turn_without_time_checks_nothing() -> None:

@@ -272,7 +272,7 @@ async def test_nothing_of_the_credentials_is_shown() -> None:
 async def _scram(door: Door, name: str, user: str, mechanism: str) -> None:
     attempt = attempt_of_kafka()
     await door.logins.credential(attempt, mechanism, user)
-    door.begin(name, await door.admission.proven(attempt, Principal(user)))
+    door.begin(name, await door.admission.later(attempt, lambda: Principal(user)))
 
 
 async def test_a_sweep_that_fails_is_done_again(monkeypatch: pytest.MonkeyPatch) -> None:

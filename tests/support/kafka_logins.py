@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from broker_core.access.authentication import Authenticator
 from broker_core.access.peer import Peer
-from broker_core.kafka.scram.credentials import DECOY_USER, HASHES, ScramCredential, derive_credential
+from broker_core.catalog import ScramRow
+from broker_core.kafka.scram.credentials import DECOY_USER, HASHES, derive_credential
 from broker_core.metrics.metrics import Metrics
 from broker_core.service import Admission, LoginAttempt, Logins
 from broker_core.settings import AuthenticationSettings, KafkaMechanism, KafkaSettings
@@ -16,34 +15,29 @@ __all__ = ["ALL", "StoredUsersOfTest", "attempt_of_kafka", "kafka_settings", "lo
 ALL: tuple[KafkaMechanism, ...] = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 
 
-@dataclass(frozen=True, slots=True)
-class _Row(ScramCredential):
-    name: str = ""
-
-
 class StoredUsersOfTest:
     """The users by name, each with one password for both mechanisms of SCRAM."""
 
     def __init__(self, **passwords: str) -> None:
-        self.rows: dict[tuple[str, str], _Row] = {}
+        self.rows: dict[tuple[str, str], ScramRow] = {}
         for name, password in passwords.items():
             for mechanism in HASHES:
                 self.put(name, mechanism, password)
-        self.rows[DECOY_USER, ""] = _Row("", 0, b"secret", b"", b"")
+        self.rows[DECOY_USER, ""] = ScramRow("", "", 0, b"secret", b"", b"")
         self.asked: list[tuple[str, str]] = []
 
     def put(self, name: str, mechanism: str, password: str) -> None:
         """Store a password, in place of a former one."""
         made = derive_credential(mechanism, password.encode())
-        self.rows[name, mechanism] = _Row(
-            mechanism, made.iterations, made.salt, made.stored_key, made.server_key, name
+        self.rows[name, mechanism] = ScramRow(
+            name, mechanism, made.iterations, made.salt, made.stored_key, made.server_key
         )
 
-    def kafka_user(self, name: str, mechanism: str) -> _Row | None:
+    def kafka_user(self, name: str, mechanism: str) -> ScramRow | None:
         self.asked.append((name, mechanism))
         return self.rows.get((name, mechanism))
 
-    def kafka_users(self) -> list[_Row]:
+    def kafka_users(self) -> list[ScramRow]:
         return list(self.rows.values())
 
 

@@ -154,7 +154,7 @@ def _scram(mechanism: str, logins: Logins, attempt: LoginAttempt) -> Exchange:
             raise SaslRefused(AuthenticationFailed("bad_password", str(error))) from None
         except AuthenticationFailed as error:
             raise SaslRefused(error) from None
-        return Accepted(await logins.admission.proven(attempt, principal), last)
+        return Accepted(await logins.admission.later(attempt, lambda: principal), last)
 
     return step
 
