@@ -8,10 +8,10 @@ denial reads the same for an existing namespace and for any other.
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final
+from typing import Final, ParamSpec
 
 from broker_core.access.access import Access
 from broker_core.access.asker import OPERATOR, Asker
@@ -31,6 +31,8 @@ __all__ = [
     "rule_actions",
     "rule_text",
 ]
+
+P = ParamSpec("P")
 
 #: The actions that a rule may allow.
 RULE_ACTIONS: Final = ("list", "lookup", "monitor", "admin")
@@ -200,11 +202,7 @@ class Authorization:
 
     def allows(self, asker: Asker, action: str, namespace: str | None) -> bool:
         """Whether :meth:`check_action` lets an action pass."""
-        try:
-            self.check_action(asker, action, namespace)
-        except ListingFailed:
-            return False
-        return True
+        return _passes(self.check_action, asker, action, namespace)
 
     def filter(self, asker: Asker, namespace: str) -> TopicFilter | None:
         """The filter of the topics that an asker may list; ``None``: all.
@@ -239,19 +237,11 @@ class Authorization:
 
     def is_super(self, asker: Asker) -> bool:
         """Whether :meth:`check_super` lets an asker pass."""
-        try:
-            self.check_super(asker)
-        except ListingFailed:
-            return False
-        return True
+        return _passes(self.check_super, asker)
 
     def allows_somewhere(self, asker: Asker, action: str) -> bool:
         """Whether :meth:`check_somewhere` lets an action pass."""
-        try:
-            self.check_somewhere(asker, action)
-        except ListingFailed:
-            return False
-        return True
+        return _passes(self.check_somewhere, asker, action)
 
     def check_somewhere(self, asker: Asker, action: str) -> None:
         """Raise what :meth:`check` raises, unless an action of the rules is allowed in some namespace."""
@@ -410,6 +400,15 @@ def is_covered(pattern: str, wide: Iterable[str]) -> bool:
         )
         for one in wide
     )
+
+
+def _passes(check: Callable[P, None], *given: P.args, **named: P.kwargs) -> bool:
+    """Whether a check raises no denial."""
+    try:
+        check(*given, **named)
+    except ListingFailed:
+        return False
+    return True
 
 
 def _roles(asker: Asker) -> tuple[str | None, ...]:

@@ -30,21 +30,12 @@ class ClientCredentials:
     original_data: str | None = field(default=None, repr=False)
 
 
-class _Group:
-    """The sessions of one identity."""
-
-    __slots__ = ("__weakref__", "sessions")
-
-    def __init__(self) -> None:
-        self.sessions: WeakSet[_Session] = WeakSet()
-
-
 class _Session:
     """The credentials of one connection; ``order`` says which credentials are the latest of a group."""
 
     __slots__ = ("__weakref__", "credentials", "group", "order")
 
-    def __init__(self, credentials: ClientCredentials, group: _Group, order: int) -> None:
+    def __init__(self, credentials: ClientCredentials, group: WeakSet[_Session], order: int) -> None:
         self.credentials = credentials
         self.group = group
         self.order = order
@@ -56,7 +47,7 @@ class Sessions:
     def __init__(self) -> None:
         self._by_connection: WeakKeyDictionary[object, _Session] = WeakKeyDictionary()
         # A group lives as long as one of its sessions, and a session as long as its connection.
-        self._groups: WeakValueDictionary[_Identity, _Group] = WeakValueDictionary()
+        self._groups: WeakValueDictionary[_Identity, WeakSet[_Session]] = WeakValueDictionary()
         self._order: Final = count()
 
     def __len__(self) -> int:
@@ -71,9 +62,9 @@ class Sessions:
         identity = (asker.role, asker.original_principal)
         group = self._groups.get(identity)
         if group is None:
-            group = self._groups[identity] = _Group()
+            group = self._groups[identity] = WeakSet()
         session = _Session(credentials, group, next(self._order))
-        group.sessions.add(session)
+        group.add(session)
         self._by_connection[asker.connection] = session
 
     def end(self, asker: Asker) -> None:
@@ -88,12 +79,12 @@ class Sessions:
     def has_any(self, role: str | None, original_principal: str | None) -> bool:
         """Whether a live connection has this identity, however many have."""
         group = self._groups.get((role, original_principal))
-        return group is not None and bool(group.sessions)
+        return bool(group)
 
     def any_of(self, role: str | None, original_principal: str | None) -> ClientCredentials | None:
         """The latest credentials of any live connection with this identity; ``None`` if there is none."""
         group = self._groups.get((role, original_principal))
         if group is None:
             return None
-        latest = max(group.sessions, key=lambda session: session.order, default=None)
+        latest = max(group, key=lambda session: session.order, default=None)
         return None if latest is None else latest.credentials
