@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from itertools import chain
@@ -75,9 +76,8 @@ class Dispatcher:
         self._has_listers = LIST in self._chains.hooks
         #: Whether some plugin authorizes, lists or masks, in any namespaces.
         self.shapes_answers = any(HOOK_FACTS[hook].shapes_answers for hook in self._chains.hooks)
-        self._claims: dict[str, int] = {}
-        self._false_filters: set[str] = set()  # whose false claims were logged
-        self._wrong_hashes: set[str] = set()
+        self._claims: Counter[str] = Counter()
+        self._logged_claims: set[tuple[str, str]] = set()
         self._started: list[LoadedPlugin] = []
         #: The change logs that plugins have offered, in the order of the chain.
         self.change_logs: tuple[ChangeLog, ...] = ()
@@ -163,21 +163,17 @@ class Dispatcher:
 
     def claim_mismatch(self, plugin: str, topics: int) -> None:
         """Count, and log once, that a plugin claimed to have filtered and ``topics`` of its names do not match."""
-        if plugin not in self._false_filters:
-            self._false_filters.add(plugin)
-            log.warning(
-                "plugin says that it filtered, and did not; the server filters", plugin=plugin, topics=topics
-            )
-        self._claims[plugin] = self._claims.get(plugin, 0) + 1
+        self._false_claim(plugin, topics, "plugin says that it filtered, and did not; the server filters")
 
     def hash_mismatch(self, plugin: str, topics: int) -> None:
         """Count as a false claim, and log once, that a plugin gave a wrong hash for its ``topics`` names."""
-        if plugin not in self._wrong_hashes:
-            log.warning(
-                "plugin gave a wrong topics hash; the server computes it", plugin=plugin, topics=topics
-            )
-            self._wrong_hashes.add(plugin)
-        self._claims[plugin] = self._claims.get(plugin, 0) + 1
+        self._false_claim(plugin, topics, "plugin gave a wrong topics hash; the server computes it")
+
+    def _false_claim(self, plugin: str, topics: int, event: str) -> None:
+        if (plugin, event) not in self._logged_claims:
+            self._logged_claims.add((plugin, event))
+            log.warning(event, plugin=plugin, topics=topics)
+        self._claims[plugin] += 1
 
     def claim_mismatches(self) -> dict[str, int]:
         """For metrics: how often each plugin wrongly claimed to have filtered, or gave a wrong hash."""
@@ -311,7 +307,7 @@ class Dispatcher:
             entry["abandoned_calls"] = runner.abandoned_calls
             entry["depends_on"] = sorted(self.dependencies.of(entry["name"]))
             entry["tasks"] = tasks.describe()
-            entry["claim_mismatches"] = self._claims.get(entry["name"], 0)
+            entry["claim_mismatches"] = self._claims[entry["name"]]
         return described
 
     def describe_without_errors(self) -> list[dict[str, Any]]:

@@ -27,6 +27,7 @@ __all__ = [
     "is_awaitable",
     "kind",
     "shown",
+    "shown_kind",
     "text",
     "trace",
 ]
@@ -93,6 +94,11 @@ def shown(value: object) -> str:
         return bounded(repr(value))
     except BaseException as broken:  # noqa: BLE001 - as above
         return f"an object whose repr() raised {kind(broken)}"
+
+
+def shown_kind(value: object) -> str:
+    """The type of a value with its article, or the value itself if it is true or false."""
+    return repr(value) if isinstance(value, bool) else f"a {type(value).__name__}"
 
 
 def in_words(error: BaseException) -> str:

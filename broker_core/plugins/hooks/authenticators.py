@@ -7,11 +7,12 @@ another one, or an anonymous role, must not admit a client that it would have re
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from broker_core.access import AuthenticationFailed, Peer, Principal
 from broker_core.errors import ListingFailed
 from broker_core.plugins.call.hook_caller import HookCaller
+from broker_core.plugins.raised_exceptions import shown_kind
 
 __all__ = ["AUTHENTICATE", "authenticated_by"]
 
@@ -39,10 +40,6 @@ def _check(answer: object, _peer: Peer) -> tuple[Principal | None, str]:
         return None, "pass_through"
     if type(answer) is not Principal:
         raise TypeError(
-            f"it returned {_shown(answer)}, not None or a Principal: write `return Principal(role)`"
+            f"it returned {shown_kind(answer)}, not None or a Principal: write `return Principal(role)`"
         )
     return answer, "authenticated"
-
-
-def _shown(answer: Any) -> str:
-    return repr(answer) if isinstance(answer, bool) else f"a {type(answer).__name__}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import structlog
 
@@ -16,7 +16,7 @@ from broker_core.access import Access, Refused
 from broker_core.errors import Cause, ListingFailed, ServerError
 from broker_core.plugins.call.hook_caller import HookCaller
 from broker_core.plugins.failures import ChainStep, PluginFailed, RefusedByPlugin
-from broker_core.plugins.raised_exceptions import bounded
+from broker_core.plugins.raised_exceptions import bounded, shown_kind
 
 __all__ = ["AUTHORIZE", "pass_gates"]
 
@@ -83,15 +83,11 @@ def _check(answer: object, _access: Access) -> tuple[Refused | None, str]:
     if answer is None:
         return None, "allowed"
     if type(answer) is not Refused:
-        raise TypeError(f"it returned {_shown(answer)}, not None or a Refused: {_instead(answer)}")
+        raise TypeError(f"it returned {shown_kind(answer)}, not None or a Refused: {_instead(answer)}")
     # Set without any check, they may be anything.
     if not isinstance(answer.message, str) or not isinstance(answer.cause, Cause):
         raise TypeError("it returned a Refused whose fields were changed")
     return answer, "refused"
-
-
-def _shown(answer: Any) -> str:
-    return repr(answer) if isinstance(answer, bool) else f"a {type(answer).__name__}"
 
 
 def _instead(answer: object) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final
 
@@ -41,22 +42,16 @@ async def start_up(
 ) -> None:
     """Call ``broker_core_startup``. Raises :exc:`PluginLoadError` for whatever goes wrong."""
     values = {"broker": broker, "settings": plugin.options.settings}
-    try:
+    with _failing(plugin, "did not start"):
         await _call(plugin, "broker_core_startup", values, runner, timeout)
-    except _HookFailed as error:
-        raise PluginLoadError(plugin.name, plugin.origin, f"did not start: {error}") from error.__cause__
 
 
 async def offered_log(
     plugin: LoadedPlugin, runner: PluginRunner, timeout: float = STARTUP_TIMEOUT
 ) -> ChangeLog | None:
     """The change log of ``broker_core_change_log``. Raises :exc:`PluginLoadError` for anything else."""
-    try:
+    with _failing(plugin, "offers no change log"):
         log_of_changes = await _call(plugin, "broker_core_change_log", {}, runner, timeout)
-    except _HookFailed as error:
-        raise PluginLoadError(
-            plugin.name, plugin.origin, f"offers no change log: {error}"
-        ) from error.__cause__
     if log_of_changes is None or (
         isinstance(log_of_changes, ChangeLog)
         and isinstance(log_of_changes.name, str)
@@ -75,12 +70,8 @@ async def reloaded(
     plugin: LoadedPlugin, options: PluginOptions, runner: PluginRunner, timeout: float = STARTUP_TIMEOUT
 ) -> Callable[[], object] | None:
     """The function of ``broker_core_reloaded`` that puts settings in force. Raises :exc:`PluginLoadError`."""
-    try:
+    with _failing(plugin, "refuses its settings"):
         put_in_force = await _call(plugin, RELOADED, {"settings": options.settings}, runner, timeout)
-    except _HookFailed as error:
-        raise PluginLoadError(
-            plugin.name, plugin.origin, f"refuses its settings: {error}"
-        ) from error.__cause__
     if put_in_force is None:
         return None
     if callable(put_in_force) and not inspect.iscoroutinefunction(put_in_force):
@@ -96,6 +87,15 @@ async def shut_down(plugin: LoadedPlugin, runner: PluginRunner, timeout: float =
         await _call(plugin, "broker_core_shutdown", {}, runner, timeout)
     except _HookFailed as error:
         log.warning("plugin did not shut down", plugin=plugin.name, error=str(error))
+
+
+@contextmanager
+def _failing(plugin: LoadedPlugin, what: str) -> Iterator[None]:
+    """Raise :exc:`PluginLoadError`, which says ``what`` the plugin does, if its hook fails."""
+    try:
+        yield
+    except _HookFailed as error:
+        raise PluginLoadError(plugin.name, plugin.origin, f"{what}: {error}") from error.__cause__
 
 
 async def _call(

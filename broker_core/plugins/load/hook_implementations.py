@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from pluggy import HookImpl
 from pydantic import BaseModel
@@ -16,6 +16,9 @@ from broker_core.plugins.load.installed_plugins import did_you_mean
 from broker_core.plugins.raised_exceptions import in_words, shown
 
 __all__ = ["Implementation", "call_plain", "checked_implementation", "dependencies", "settings_model"]
+
+
+_NO_VALUES: Final[Mapping[str, Any]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +88,19 @@ def _first_of_method(function: Callable[..., Any]) -> str | None:
 
 
 def call_plain(
-    name: str, origin: str | None, implementation: Implementation, values: Mapping[str, Any]
+    name: str,
+    origin: str | None,
+    implementations: Mapping[str, Implementation],
+    hook: str,
+    values: Mapping[str, Any] = _NO_VALUES,
 ) -> Any:
+    """Call a hook that runs before any event loop does; ``None`` if it is not implemented.
+
+    Raises :exc:`PluginLoadError` naming the plugin for whatever it raises.
+    """
+    implementation = implementations.get(hook)
+    if implementation is None:
+        return None
     try:
         return implementation.function(**{key: values[key] for key in implementation.arguments})
     except BaseException as error:
@@ -98,10 +112,7 @@ def call_plain(
 def settings_model(
     name: str, origin: str | None, implementations: Mapping[str, Implementation]
 ) -> type[BaseModel] | None:
-    implementation = implementations.get("broker_core_settings")
-    if implementation is None:
-        return None
-    model = call_plain(name, origin, implementation, {})
+    model = call_plain(name, origin, implementations, "broker_core_settings")
     if model is None or (inspect.isclass(model) and issubclass(model, BaseModel)):
         return model
     raise PluginLoadError(
@@ -112,10 +123,7 @@ def settings_model(
 def dependencies(
     name: str, origin: str | None, implementations: Mapping[str, Implementation]
 ) -> frozenset[str]:
-    implementation = implementations.get("broker_core_depends_on")
-    if implementation is None:
-        return EVERYTHING
-    answer = call_plain(name, origin, implementation, {})
+    answer = call_plain(name, origin, implementations, "broker_core_depends_on")
     if answer is None:
         return EVERYTHING
     wrong = f"returned {shown(answer)} from broker_core_depends_on, not a set of words"

@@ -123,10 +123,7 @@ class LoadedPlugin:
 
         Raises :exc:`PluginLoadError` naming the plugin for whatever it raises.
         """
-        implementation = self.implementations.get(hook)
-        if implementation is None:
-            return None
-        return call_plain(self.name, self.origin, implementation, values)
+        return call_plain(self.name, self.origin, self.implementations, hook, values)
 
 
 def _is_text(key: object) -> TypeGuard[str]:

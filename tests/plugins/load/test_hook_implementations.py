@@ -125,9 +125,10 @@ def test_plain_calls_fail_as_load_errors() -> None:
 
     found = Implementation("broker_core_depends_on", broken, (), False, False, False)
     with pytest.raises(PluginLoadError, match=r"plugin 'p' \(distribution d 1\) failed in .*SystemExit: 2"):
-        call_plain("p", "d 1", found, {})
+        call_plain("p", "d 1", {found.hook: found}, found.hook)
     taking = Implementation("h", lambda app: [app], ("app",), False, False, False)
-    assert call_plain("p", None, taking, {"app": 1, "other": 2}) == [1]
+    assert call_plain("p", None, {"h": taking}, "h", {"app": 1, "other": 2}) == [1]
+    assert call_plain("p", None, {}, "h") is None, "it is not implemented"
 
 
 class Model(BaseModel):
