@@ -26,7 +26,7 @@ from broker_core.metrics import Metrics
 from broker_core.pipeline import Pipeline, QuestionText
 from broker_core.servers.admission import FileBudget, RequestSlots
 from broker_core.servers.connection import Awaited, Closing, FrameSender, QuotaJob
-from broker_core.servers.pulsar.client_watchers import ClientWatchers, Watching
+from broker_core.servers.pulsar.client_watchers import ClientWatchers, Watching, WatchJob
 from broker_core.servers.pulsar.handshake import Handshake
 from broker_core.servers.pulsar.listing_job import (
     OWN_CLIENTS,
@@ -39,7 +39,6 @@ from broker_core.servers.pulsar.listing_job import (
 from broker_core.servers.pulsar.lookup_job import LookupJob, namespace_of_lookup
 from broker_core.servers.pulsar.pattern_lookups import ClientPatterns
 from broker_core.servers.pulsar.small_answers import SmallAnswers, question_of
-from broker_core.servers.pulsar.watch_job import WatchJob
 from broker_core.service import Admission, Ended, LiveSession, LookupService, Quotas
 from broker_core.settings import LimitsSettings, PulsarSettings, Settings, WatchersSettings
 from broker_core.wire.pulsar import (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
@@ -21,6 +22,7 @@ from broker_core.wire.pulsar import MAX_COMMAND_SIZE, CommandGetTopicsOfNamespac
 __all__ = [
     "OWN_CLIENTS",
     "TOO_MANY_LOOKUPS",
+    "FailingJob",
     "ListingClient",
     "ListingJob",
     "SmallListingJob",
@@ -52,7 +54,33 @@ class ListingClient:
         return commands.error(request_id, failure.code, failure.message)
 
 
-class ListingJob:
+class FailingJob(ABC):
+    """Base of jobs that refuse by the failure of a listing."""
+
+    __slots__ = ()
+
+    def small_answer(self) -> bytes | None:
+        """``None``: no answer is known before it is asked for."""
+        return None
+
+    def refusal(self, error: Exception) -> bytes | None:
+        """The error for the client; ``None`` if the connection has to end."""
+        return self.refuse(error) if isinstance(error, ListingFailed) else None
+
+    def no_place(self) -> bytes:
+        """The error for a client that has too many requests under way."""
+        return self.refuse(TooManyRequests(TOO_MANY_LOOKUPS, reason="lookups", cause=Cause.QUEUE))
+
+    @abstractmethod
+    def refuse(self, failure: ListingFailed) -> bytes:
+        """The error for the client, which is reported."""
+
+    def holds(self, _budget: PermitBudget) -> bool:
+        """Whether it holds memory of a budget."""
+        return False
+
+
+class ListingJob(FailingJob):
     """``uncompiled`` is a pattern that takes a thread to compile; ``answer`` is the pipeline's, if known at once."""
 
     __slots__ = ("_answer", "_client", "_request", "_request_id", "_uncompiled")
@@ -90,13 +118,7 @@ class ListingJob:
         body = b"" if answer.selection is None else answer.selection.reader()
         return OutgoingAnswer(head, body, tail, self._request.deadline)
 
-    def refusal(self, error: Exception) -> bytes | None:
-        return self._refuse(error) if isinstance(error, ListingFailed) else None
-
-    def no_place(self) -> bytes:
-        return self._refuse(_no_place())
-
-    def _refuse(self, failure: ListingFailed) -> bytes:
+    def refuse(self, failure: ListingFailed) -> bytes:
         if self._answer is not None:
             self._answer.release(failure)
             return self._client.error(self._request_id, failure)
@@ -140,7 +162,7 @@ class ListingJob:
         return (warning.text for warning in answer.warnings if warning.kind != "unfiltered")
 
 
-class SmallListingJob:
+class SmallListingJob(FailingJob):
     """A listing whose answer is a small frame that is ready; ``ended`` is called when it was sent, or could not be."""
 
     __slots__ = ("_client", "_ended", "_frame", "_request_id")
@@ -158,18 +180,9 @@ class SmallListingJob:
         deadline = asyncio.get_running_loop().time() + self._client.pipeline.options.time_budget
         return OutgoingAnswer(b"", self._frame, b"", deadline)
 
-    def refusal(self, error: Exception) -> bytes | None:
-        return self._refuse(error) if isinstance(error, ListingFailed) else None
-
-    def no_place(self) -> bytes:
-        return self._refuse(_no_place())
-
-    def _refuse(self, failure: ListingFailed) -> bytes:
+    def refuse(self, failure: ListingFailed) -> bytes:
         self._end(failure)
         return self._client.error(self._request_id, failure)
-
-    def holds(self, _budget: PermitBudget) -> bool:
-        return False
 
     def release(self) -> None:
         self._end(None)
@@ -178,10 +191,6 @@ class SmallListingJob:
         ended, self._ended = self._ended, None
         if ended is not None:
             ended(unsent)
-
-
-def _no_place() -> ListingFailed:
-    return TooManyRequests(TOO_MANY_LOOKUPS, reason="lookups", cause=Cause.QUEUE)
 
 
 _MODES = {mode.value: mode for mode in Mode}

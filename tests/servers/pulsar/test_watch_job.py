@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from broker_core.errors import Cause, ListingFailed, ServerError
-from broker_core.servers.pulsar.watch_job import bad_pattern, check_length
+from broker_core.servers.pulsar.client_watchers import bad_pattern, check_length
 
 
 def test_the_scheme_does_not_count_and_a_pair_of_surrogates_does() -> None:
