@@ -28,12 +28,14 @@ from broker_core.pipeline.runs.worker_threads import Workers
 from broker_core.plugin_api import AnswerKey, ListingRequest, key_of
 from broker_core.plugins import ChainStep, Dispatcher
 
-__all__ = ["SLICE_BYTES", "SLICE_NAMES", "MaskSlices", "MaskedAnswers", "MaskedAnswersToQuestion"]
+__all__ = ["SLICE_BYTES", "SLICE_NAMES", "MaskSlices", "MaskedAnswers"]
 
 #: The most names that are shown to the masks at a time, and their bytes on average. A mask costs a call for each slice,
 #: which is nothing beside its work for 65,536 names.
 SLICE_NAMES: Final = 65_536
 SLICE_BYTES: Final = 16 * 1024 * 1024
+#: The kind of masked answers in the store.
+_KIND: Final = "masked"
 
 
 class MaskSlices:
@@ -53,14 +55,14 @@ class MaskSlices:
         versions = await self._dispatcher.mask_hook.versions(progress.request, progress.versions)
         if versions is None or held:
             return await self._masked(progress, selection, held)
-        kept = self._kept.to(progress.request, selection, versions)
-        visible = kept.find()
+        mark = self._kept.notices.mark(progress.request.namespace)
+        visible = self._kept.find(progress.request, selection, versions)
         if visible is None:
             visible = await self._masked(progress, selection, held)
             # Again after the work: a change meanwhile must not be kept under the version of before.
             masking = self._dispatcher.mask_hook.plugins(progress.request.namespace)
             if await self._dispatcher.version_hook.all_still(progress.request, masking, versions):
-                kept.keep(visible)
+                self._kept.keep(progress.request, selection, versions, visible, mark)
         elif progress.trace is not None:
             progress.trace.visible = len(visible)
             progress.trace.masks = [
@@ -123,9 +125,6 @@ def _together(before: list[ChainStep], steps: list[ChainStep]) -> list[ChainStep
     return list(of_plugin.values())
 
 
-_KIND: Final = "masked"
-
-
 @dataclass(frozen=True, slots=True)
 class _Masked:
     listing: Listing
@@ -145,44 +144,31 @@ class MaskedAnswers:
     ) -> None:
         self._store = store
         self._words = words
-        self._notices = notices
+        self.notices = notices
 
-    def to(
-        self, request: ListingRequest, seen: Selection, versions: tuple[str, ...]
-    ) -> MaskedAnswersToQuestion:
-        """The visible part of ``seen`` for a request, at these versions of the masks."""
-        mark = self._notices.mark(request.namespace)
-        return MaskedAnswersToQuestion(self._store, self._words, self._notices, mark, request, seen, versions)
-
-
-@dataclass(frozen=True, slots=True)
-class MaskedAnswersToQuestion:
-    """The visible part of one selection for one request, as of the time of the question."""
-
-    store: AnswerStore
-    words: Callable[[NamespaceName], frozenset[str]]
-    notices: ChangeNotices
-    mark: Mark
-    request: ListingRequest
-    seen: Selection
-    versions: tuple[str, ...]
-
-    def find(self) -> Selection | None:
-        """The visible topics, if they are cached."""
-        kept: _Masked | None = self.store.get((_KIND, self._key()))
-        if kept is None or kept.listing is not self.seen.listing or kept.versions != self.versions:
+    def find(self, request: ListingRequest, seen: Selection, versions: tuple[str, ...]) -> Selection | None:
+        """The visible topics of ``seen`` for a request, at these versions of the masks, if they are cached."""
+        kept: _Masked | None = self._store.get((_KIND, self._key(request)))
+        if kept is None or kept.listing is not seen.listing or kept.versions != versions:
             return None
-        return kept.visible if kept.part == rows_key_of(self.seen) else None
+        return kept.visible if kept.part == rows_key_of(seen) else None
 
-    def keep(self, visible: Selection) -> None:
-        """Keep the visible topics, if that is possible."""
-        if not self.notices.unchanged(self.request.namespace, self.mark):
+    def keep(
+        self,
+        request: ListingRequest,
+        seen: Selection,
+        versions: tuple[str, ...],
+        visible: Selection,
+        since: Mark,
+    ) -> None:
+        """Keep the visible topics, unless a change was announced ``since`` the question."""
+        if not self.notices.unchanged(request.namespace, since):
             return
-        key = self._key()
-        value = _Masked(self.seen.listing, rows_key_of(self.seen), self.versions, visible)
-        own = key.text + visible.remembered_bytes + 2 * sum(map(len, self.versions))
-        self.store.put((_KIND, key), self.request.namespace, value, self.seen.listing, own)
+        key = self._key(request)
+        value = _Masked(seen.listing, rows_key_of(seen), versions, visible)
+        own = key.text + visible.remembered_bytes + 2 * sum(map(len, versions))
+        self._store.put((_KIND, key), request.namespace, value, seen.listing, own)
 
-    def _key(self) -> AnswerKey:
+    def _key(self, request: ListingRequest) -> AnswerKey:
         # Listed topics mostly depend on pattern and properties: each has its own entry.
-        return key_of(self.request, self.words(self.request.namespace) | {"pattern", "properties"})
+        return key_of(request, self._words(request.namespace) | {"pattern", "properties"})

@@ -18,7 +18,7 @@ from dataclasses import replace
 from broker_core.access import Access, Asker, Authorization
 from broker_core.change_log import ChangeLog
 from broker_core.concurrency import has_time, loop_turn
-from broker_core.errors import Cause, InvalidPattern, ListingFailed
+from broker_core.errors import Cause, InvalidPattern, ListingFailed, TooManyRequests
 from broker_core.guards import ShrinkGuard
 from broker_core.immutable import copied
 from broker_core.listing import Listing
@@ -91,7 +91,7 @@ class Pipeline:
         self._authorization = authorization or Authorization()
         #: Called once there are other rules.
         self.on_rules: list[Callable[[], None]] = []
-        self._budget = TimeBudget.of_listings(self.options.time_budget)
+        self._budget = TimeBudget(self.options.time_budget, "listing", TooManyRequests)
         self.estimates = Estimates()
         self.answers = AnswerStore(permits.snapshots, permits.leases)
         permits.caches.show("plugin answers", self.answers.state)

@@ -21,6 +21,7 @@ import re2
 
 from broker_core.access import Asker
 from broker_core.concurrency import EACH_NAME
+from broker_core.errors import ListingFailed
 from broker_core.immutable import copied
 from broker_core.listing import Details, Selection
 from broker_core.memory import Estimates, Permits
@@ -62,7 +63,7 @@ class TopicQuestions:
         self._dispatcher = dispatcher
         self._permits = permits
         self._detailing = detailing
-        self.budget = TimeBudget.of_lookups(options.time_budget)
+        self.budget = TimeBudget(options.time_budget, "lookup", ListingFailed)
         self._workers = workers
         self._listers = listers
         self._estimates = Estimates()

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Collection, Mapping, MutableSequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from broker_core.concurrency import EACH_NAME
 from broker_core.errors import ListingFailed, TooManyRequests
@@ -20,7 +20,7 @@ from broker_core.memory import whole_count
 from broker_core.metrics import Metrics
 from broker_core.pipeline.change_notices import ChangeNotices
 from broker_core.pipeline.listers.accept_answer import Acceptance, GuardedAnswers
-from broker_core.pipeline.listers.former_answers import FormerAnswer, FormerAnswers, FormerAnswersToQuestion
+from broker_core.pipeline.listers.former_answers import FormerAnswers, FormerAnswersToQuestion, PluginAnswer
 from broker_core.pipeline.listers.verification import CHECK_FACTOR, details_of
 from broker_core.pipeline.request.held_permit import HeldPermit
 from broker_core.pipeline.request.listing_in_progress import AcceptedAnswer, ListingInProgress
@@ -34,7 +34,6 @@ from broker_core.plugin_api import (
     RequestServices,
     RestAnswer,
     Same,
-    TopicListingResult,
 )
 from broker_core.plugins import (
     ChainStep,
@@ -51,16 +50,6 @@ if TYPE_CHECKING:
 __all__ = ["Listers"]
 
 _WITHOUT_TOPICS: Final = (AnswerKind.PASS_THROUGH, AnswerKind.REFUSED)
-
-
-class _Answered(NamedTuple):
-    """The answer of one plugin: its word, its checked topics, and how it came about."""
-
-    word: str
-    accepted: AcceptedAnswer | None
-    result: TopicListingResult | None = None
-    version: str | None = None
-    kept: bool = False
 
 
 class Listers:
@@ -187,7 +176,7 @@ class Listers:
         caller: HookCaller,
         position: int,
         steps: MutableSequence[ChainStep],
-    ) -> _Answered | None:
+    ) -> PluginAnswer | None:
         """The answer of one plugin, or the one that replaces it; ``None``: it failed, and the next one is asked."""
         name, plugin, clock = caller.name, caller.plugin, asyncio.get_running_loop().time
         started = clock()
@@ -201,15 +190,15 @@ class Listers:
             if plugin.options.on_failure == "next":
                 caller.statistics.passed_over += 1
                 return None
-            recalled: FormerAnswer | None = None
+            recalled: PluginAnswer | None = None
             if plugin.options.on_failure == "stale" and former is not None:
                 recalled = former.recalled(plugin, request.topics_hash, clock())
             if recalled is None:
                 raise
             caller.statistics.stale += 1
             steps[-1] = replace(step, answer=recalled.word, stale=recalled.age)
-            return _Answered(recalled.word, recalled.accepted)
-        word, accepted, result, version, kept = answered
+            return recalled
+        word, accepted, result, version, kept, _ = answered
         why = None if result is None else result.why
         steps.append(ChainStep(name, word, clock() - started, kept=kept, version=version, why=why))
         if word == "refused":
@@ -230,7 +219,7 @@ class Listers:
         former: FormerAnswersToQuestion | None,
         caller: HookCaller,
         position: int,
-    ) -> _Answered:
+    ) -> PluginAnswer:
         """The answer of one plugin: the kept one at its version, or it is asked."""
         name, versions = caller.name, self._dispatcher.version_hook
         version = await versions.of(request, name, progress.versions)
@@ -239,7 +228,7 @@ class Listers:
             return answered._replace(version=version)
         found = await former.at_version(name, version, caller.plugin.options.deadline)
         if found is not None:
-            return _Answered(found.word, found.accepted, None, version, kept=True)
+            return found
         with former.make(name, version) as making:
             answered, is_own = await self._call(progress, request, caller, position)
             if is_own and await versions.still(request, name, version, answered.result):
@@ -248,7 +237,7 @@ class Listers:
 
     async def _call(
         self, progress: ListingInProgress, request: ListingRequest, caller: HookCaller, position: int
-    ) -> tuple[_Answered, bool]:
+    ) -> tuple[PluginAnswer, bool]:
         """The answer of one plugin that is asked now, and whether its topics are its own."""
         services, accepted = self._services(progress, caller.name, position), None
         try:
@@ -257,7 +246,7 @@ class Listers:
                     accepted = await self._acceptance.accept(progress, caller.plugin, result)
         finally:
             services.close()
-        return _Answered(word, accepted, result), word != "refused" and not services.rest_requested
+        return PluginAnswer(word, accepted, result), word != "refused" and not services.rest_requested
 
     # -- the rest of the chain
 

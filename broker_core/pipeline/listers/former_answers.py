@@ -21,7 +21,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from broker_core.listing import Selection, part_of
 from broker_core.patterns import TopicsPattern
@@ -30,22 +30,28 @@ from broker_core.pipeline.listers.answer_store import AnswerStore
 from broker_core.pipeline.request.listing_in_progress import AcceptedAnswer
 from broker_core.pipeline.request.steps import has_hash
 from broker_core.pipeline.runs.in_flight import VersionedRuns
-from broker_core.plugin_api import AnswerKey, ListingRequest, key_of
+from broker_core.plugin_api import AnswerKey, ListingRequest, TopicListingResult, key_of
 from broker_core.plugins import LoadedPlugin, PluginFailed
 
-__all__ = ["FormerAnswer", "FormerAnswers", "FormerAnswersToQuestion"]
+__all__ = ["FormerAnswers", "FormerAnswersToQuestion", "PluginAnswer"]
 
 _VERSIONED: Final = "version"
 _LISTED: Final = "last"
 _HASH: Final = "last hash"
 
 
-@dataclass(frozen=True, slots=True)
-class FormerAnswer:
-    """A former answer: its word, the topics (``None`` for a pass through), and its age in seconds."""
+class PluginAnswer(NamedTuple):
+    """The answer of one plugin: its word, the checked topics (``None`` for a pass through), and how it came about.
+
+    ``result`` is what the plugin returned, if it was asked now; ``kept``: it is a former answer at its ``version``.
+    ``age`` is that of a former answer in place of a failure, in seconds.
+    """
 
     word: str
     accepted: AcceptedAnswer | None
+    result: TopicListingResult | None = None
+    version: str | None = None
+    kept: bool = False
     age: float = 0.0
 
 
@@ -138,7 +144,7 @@ class FormerAnswersToQuestion:
 
     # -- while a version holds
 
-    async def at_version(self, plugin: str, version: str, seconds: float) -> FormerAnswer | None:
+    async def at_version(self, plugin: str, version: str, seconds: float) -> PluginAnswer | None:
         """The plugin's answer at this version: the kept one, or that of an equal question under way, if it comes within
         ``seconds``. Raises :exc:`~broker_core.plugins.failures.PluginFailed` if the plugin fails meanwhile.
         """
@@ -155,7 +161,7 @@ class FormerAnswersToQuestion:
                 break
         return found
 
-    def _find(self, plugin: str, version: str) -> FormerAnswer | None:
+    def _find(self, plugin: str, version: str) -> PluginAnswer | None:
         request = self._request
         kept: _Kept | None = self._all.store.get((_VERSIONED, self._key(plugin)))
         if kept is None or kept.version != version or not request.wants <= kept.wants:
@@ -163,11 +169,11 @@ class FormerAnswersToQuestion:
         if not kept.answers(request):
             return None
         if kept.selection is None:
-            return FormerAnswer("pass_through", None)
+            return PluginAnswer("pass_through", None, None, version, kept=True)
         accepted = AcceptedAnswer(
             plugin, kept.selection, kept.filtered, kept.topics_hash, kept.claimed, version=version
         )
-        return FormerAnswer("success", accepted)
+        return PluginAnswer("success", accepted, None, version, kept=True)
 
     @contextmanager
     def make(self, plugin: str, version: str) -> Iterator[Making]:
@@ -245,7 +251,7 @@ class FormerAnswersToQuestion:
         self._all.store.drop((_LISTED, key))
         self._all.store.drop(self._hash_key(key))
 
-    def recalled(self, plugin: LoadedPlugin, topics_hash: str | None, now: float) -> FormerAnswer | None:
+    def recalled(self, plugin: LoadedPlugin, topics_hash: str | None, now: float) -> PluginAnswer | None:
         """The replacement of a failed answer: the newest former answer within the plugin's ``max_stale``.
 
         ``topics_hash`` is the client's hash, if the plugin may answer that it still holds.
@@ -269,7 +275,7 @@ class FormerAnswersToQuestion:
         elif last is None:
             return None
         elif last.selection is None:
-            return FormerAnswer("pass_through", None, now - last.true_at)
+            return PluginAnswer("pass_through", None, age=now - last.true_at)
         else:
             word = "success"
         # The hash of names is computed anew, of those that are sent.
@@ -278,7 +284,7 @@ class FormerAnswersToQuestion:
         accepted = AcceptedAnswer(
             plugin.name, last.selection, last.filtered, known_hash, last.claimed, stale=age
         )
-        return FormerAnswer(word, accepted, age)
+        return PluginAnswer(word, accepted, age=age)
 
     def _unchanged(self, key: AnswerKey, new: _Kept) -> None:
         store = self._all.store

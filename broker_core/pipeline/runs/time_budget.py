@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from types import TracebackType
 from typing import Final
 
-from broker_core.errors import Cause, ListingFailed, TooManyRequests
+from broker_core.errors import Cause, ListingFailed
 
 __all__ = ["TimeBudget"]
 
@@ -15,33 +14,14 @@ _REASON: Final = "time"
 
 
 class TimeBudget:
-    """The time for each question: ``seconds``; ``too_late`` makes the error for a question that takes longer."""
+    """The time for each question: ``seconds``; a question that takes longer fails with ``failure``, which names it."""
 
-    __slots__ = ("_too_late", "seconds")
+    __slots__ = ("_failure", "_name", "seconds")
 
-    def __init__(self, seconds: float, too_late: Callable[[float], ListingFailed]) -> None:
+    def __init__(self, seconds: float, name: str, failure: type[ListingFailed]) -> None:
         self.seconds = seconds
-        self._too_late = too_late
-
-    @classmethod
-    def of_listings(cls, seconds: float) -> TimeBudget:
-        """The budget of listings, which clients ask for again."""
-        return cls(
-            seconds,
-            lambda limit: TooManyRequests(
-                f"The listing took longer than {limit:g} s", reason=_REASON, cause=Cause.TIME
-            ),
-        )
-
-    @classmethod
-    def of_lookups(cls, seconds: float) -> TimeBudget:
-        """The budget of lookups of one topic."""
-        return cls(
-            seconds,
-            lambda limit: ListingFailed(
-                f"The lookup took longer than {limit:g} s", reason=_REASON, cause=Cause.TIME
-            ),
-        )
+        self._name = name
+        self._failure = failure
 
     def deadline(self) -> float:
         """The time by which a question that begins now must be answered, on the clock of the running event loop."""
@@ -53,7 +33,9 @@ class TimeBudget:
 
     def too_late(self) -> ListingFailed:
         """The error of a question that took longer."""
-        return self._too_late(self.seconds)
+        return self._failure(
+            f"The {self._name} took longer than {self.seconds:g} s", reason=_REASON, cause=Cause.TIME
+        )
 
 
 class _Until:

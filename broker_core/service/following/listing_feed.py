@@ -64,7 +64,7 @@ _MUCH_LARGER: Final = 4
 
 
 class Waker(Protocol):
-    """What wakes a feed when its answer may have changed."""
+    """The part that wakes a feed when its answer may have changed."""
 
     def has_current(self, asker: Asker) -> bool:
         """Whether a change that a client has not got yet would have woken the feed."""

@@ -20,7 +20,7 @@ from broker_core.names import Mode, NamespaceName
 from broker_core.patterns import compile_pattern
 from broker_core.pipeline.change_notices import ChangeNotices
 from broker_core.pipeline.listers.answer_store import AnswerStore
-from broker_core.pipeline.listers.former_answers import FormerAnswer, FormerAnswers, FormerAnswersToQuestion
+from broker_core.pipeline.listers.former_answers import FormerAnswers, FormerAnswersToQuestion, PluginAnswer
 from broker_core.pipeline.request.listing_in_progress import AcceptedAnswer
 from broker_core.plugins import LoadedPlugin, PluginFailed
 from broker_core.testing import serve
@@ -247,7 +247,7 @@ class Kept:
 
     async def find(
         self, plugin: str, version: str, pattern: str | None = None, **fields: Any
-    ) -> FormerAnswer | None:
+    ) -> PluginAnswer | None:
         return await self.to(pattern, **fields).at_version(plugin, version, 1)
 
     def to(self, pattern: str | None = None, **fields: Any) -> FormerAnswersToQuestion:

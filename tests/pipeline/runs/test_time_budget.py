@@ -13,8 +13,12 @@ from broker_core.pipeline.runs.time_budget import TimeBudget
 @pytest.mark.parametrize(
     ("budget", "kind", "says"),
     [
-        (TimeBudget.of_listings(0.01), TooManyRequests, "The listing took longer than 0.01 s"),
-        (TimeBudget.of_lookups(0.01), ListingFailed, "The lookup took longer than 0.01 s"),
+        (
+            TimeBudget(0.01, "listing", TooManyRequests),
+            TooManyRequests,
+            "The listing took longer than 0.01 s",
+        ),
+        (TimeBudget(0.01, "lookup", ListingFailed), ListingFailed, "The lookup took longer than 0.01 s"),
     ],
 )
 async def test_what_takes_longer(budget: TimeBudget, kind: type[ListingFailed], says: str) -> None:
@@ -26,7 +30,7 @@ async def test_what_takes_longer(budget: TimeBudget, kind: type[ListingFailed], 
 
 
 async def test_a_block_that_ends_in_time() -> None:
-    budget = TimeBudget.of_listings(60)
+    budget = TimeBudget(60, "listing", TooManyRequests)
     async with budget.until(budget.deadline()):
         pass
     with pytest.raises(TimeoutError, match="of somebody else"):
@@ -35,7 +39,7 @@ async def test_a_block_that_ends_in_time() -> None:
 
 
 async def test_a_cancellation_is_none_of_its_business() -> None:
-    budget = TimeBudget.of_listings(60)
+    budget = TimeBudget(60, "listing", TooManyRequests)
 
     async def wait() -> None:
         async with budget.until(budget.deadline()):
