@@ -66,6 +66,14 @@ class TopicAsker:
     namespace: NamespaceName | None = None
     memo: Memo = field(default_factory=dict, repr=False, compare=False)
 
+    def refusal(self, topic: TopicName) -> ListingFailed | None:
+        """The failure of a topic that ACLs do not allow; ``None`` if they do."""
+        return None if self.allowed is None or self.allowed(topic) else REFUSED_BY_ACLS
+
+    def may_exist(self, topic: TopicName) -> bool:
+        """Whether the protocol can have a topic of this name."""
+        return self.can_have is None or self.can_have(topic)
+
 
 class Found(NamedTuple):
     """The answer about a topic. If it neither exists nor has a ``failure``, there is no such topic for this asker.
@@ -188,26 +196,12 @@ class Find:
             rows += found
         return rows
 
-    def now(
-        self, question: TopicAsker, names: Sequence[TopicName], ids: Sequence[uuid.UUID]
-    ) -> list[Found] | None:
-        """The result of :meth:`by_name`, or of :meth:`by_id` for ids, for a few topics of the question's namespace.
-
-        ``None`` if that takes waiting.
-        """
-        namespace = question.namespace
-        if (
-            self._catalog is None
-            or namespace is None
-            or not self.is_plain(namespace)
-            or not loop_turn().has_time()
-        ):
+    def now(self, question: TopicAsker, topics: Sequence[TopicName]) -> list[Found] | None:
+        """The result of :meth:`by_name` for a few topics, if it takes no waiting; else ``None``."""
+        if self._catalog is None or not self.is_plain(topics[0].namespace) or not loop_turn().has_time():
             return None
-        if ids:
-            records = self._catalog.topics_by_id_now(ids)
-            return None if records is None else [_plain_by_id(question, record) for record in records]
-        rows = self._catalog.found_now(names)
-        return None if rows is None else list(map(partial(_plain_by_name, question), names, rows))
+        rows = self._catalog.found_now(topics)
+        return None if rows is None else list(map(partial(_plain_by_name, question), topics, rows))
 
     async def partitions(self, question: TopicAsker, topic: TopicName) -> int | None:
         """The number of partitions of a topic for clients, 0 for one without; ``None`` for a missing topic.
@@ -235,15 +229,15 @@ class Find:
     # -- the steps of both orders
 
     async def _ask_acls(self, search: _Search) -> None:
-        allowed = search.question.allowed
-        if allowed is None:
+        question = search.question
+        if question.allowed is None:
             return
         failures = {}
         for number, place in enumerate(search.open):
             if number and not number % _SLICE:
                 await loop_turn().time()
-            if not allowed(search.topics[place]):
-                failures[place] = REFUSED_BY_ACLS
+            if (refusal := question.refusal(search.topics[place])) is not None:
+                failures[place] = refusal
         search.fail(failures)
 
     async def _ask_rights(self, search: _Search) -> None:
@@ -281,9 +275,9 @@ class Find:
 
     async def _look(self, search: _Search) -> None:
         """Look whether the topics exist."""
-        topics, can_have = search.topics, search.question.can_have
-        if can_have is not None:
-            search.open = [place for place in search.open if can_have(topics[place])]
+        topics, question = search.topics, search.question
+        if question.can_have is not None:
+            search.open = [place for place in search.open if question.may_exist(topics[place])]
         places = [place for place in search.open if search.known[place] is None]
         try:
             found = await self._known(search, [topics[place] for place in places]) if places else []
@@ -409,24 +403,10 @@ def client_count(topic: TopicName, partitions: int) -> int:
 
 def _plain_by_name(question: TopicAsker, topic: TopicName, row: tuple[TopicRecord | None, int]) -> Found:
     """Decide by name, if neither rules and gates nor masks are asked."""
-    if question.allowed is not None and not question.allowed(topic):
-        return Found(topic, False, 0, None, REFUSED_BY_ACLS)
-    record, partitions = row
-    if record is None or (question.can_have is not None and not question.can_have(topic)):
-        return Found(topic)
+    refusal, (record, partitions) = question.refusal(topic), row
+    if refusal is not None or record is None or not question.may_exist(topic):
+        return Found(topic, failure=refusal)
     return Found(topic, True, partitions, record)
-
-
-def _plain_by_id(question: TopicAsker, record: TopicRecord | None) -> Found:
-    """Decide by id, if neither rules and gates nor masks are asked."""
-    if record is None or not _is_of(question, record.name):
-        return Found(None)
-    topic = record.name
-    if question.can_have is not None and not question.can_have(topic):
-        return Found(None)
-    if question.allowed is not None and not question.allowed(topic):
-        return Found(topic, False, 0, None, REFUSED_BY_ACLS)
-    return Found(topic, True, record.partitions, record)
 
 
 def _is_of(question: TopicAsker, topic: TopicName) -> bool:

@@ -313,7 +313,7 @@ async def test_brokers_list_where_there_is_no_catalogue() -> None:
             (True, 0),
         ]
         assert await by_id(there, uuid.uuid4()) == ["missing"]
-        assert there.find.now(asked(), [topic("x")], []) is None
+        assert there.find.now(asked(), [topic("x")]) is None
     async with finding({"mask": hides("-1")}, brokers=names) as there:
         assert await by_name(there, "x", "x-partition-1") == ["there", "missing"]
 
@@ -331,7 +331,7 @@ async def test_who_describes_and_does_not_list_says_the_number_of_what_the_catal
         )
         assert (a.partitions, a.record) == (same.partitions, same.record) == (9, made)
         assert await by_name(there, "none") == ["missing"]
-        assert there.find.now(asked(), [topic("a")], []) is None
+        assert there.find.now(asked(), [topic("a")]) is None
 
 
 async def test_more_partitions_than_clients_count_are_an_error() -> None:
@@ -348,17 +348,14 @@ async def test_more_partitions_than_clients_count_are_an_error() -> None:
 async def test_a_few_are_known_at_once_as_they_are_later() -> None:
     async with finding(names=["a", "xA"]) as there:
         names = [topic(name) for name in ("a", "xA", "none", "a-partition-0")]
-        ids = [there.catalog.topic(name).topic_id for name in names[:2]] + [uuid.uuid4()]  # type: ignore[union-attr]
         question = asked(allowed=no_acl("A"))
         await asyncio.sleep(0)  # a turn of the loop that has time
-        assert there.find.now(question, names, []) == await there.find.by_name(question, names)
+        assert there.find.now(question, names) == await there.find.by_name(question, names)
         await asyncio.sleep(0)
-        assert there.find.now(question, [], ids) == await there.find.by_id(question, ids)
-        await asyncio.sleep(0)
-        assert there.find.now(question, names * 3, []) is None
+        assert there.find.now(question, names * 3) is None
         there.made.lister.close()  # what reads at once
         await asyncio.sleep(0)
-        assert there.find.now(question, names, []) is there.find.now(question, [], ids) is None
+        assert there.find.now(question, names) is None
         assert await by_name(there, "a") == ["there"]
 
 
@@ -366,8 +363,8 @@ async def test_nothing_is_known_at_once_in_a_turn_without_time(monkeypatch: pyte
     monkeypatch.setattr("broker_core.concurrency.loop_turns.TURN_SECONDS", 0.0)
     async with finding(names=["a"]) as there:
         await asyncio.sleep(0)
-        assert there.find.now(asked(), [topic("a")], []) is not None  # the first in a turn
-        assert there.find.now(asked(), [topic("a")], []) is None
+        assert there.find.now(asked(), [topic("a")]) is not None  # the first in a turn
+        assert there.find.now(asked(), [topic("a")]) is None
 
 
 @pytest.mark.parametrize(
@@ -378,8 +375,7 @@ async def test_nothing_is_known_at_once_in_a_turn_without_time(monkeypatch: pyte
 async def test_nothing_is_known_at_once_where_plugins_are_asked(plugin: PluginOf) -> None:
     async with finding({"p": plugin}, ["a"]) as there:
         await asyncio.sleep(0)
-        assert there.find.now(asked(), [topic("a")], []) is None
-        assert there.find.now(asked(), [], [uuid.uuid4()]) is None
+        assert there.find.now(asked(), [topic("a")]) is None
 
 
 async def test_few_are_read_without_a_thread_and_many_with_one(monkeypatch: pytest.MonkeyPatch) -> None:
