@@ -19,7 +19,7 @@ from typing import Any, Final
 import structlog
 
 from broker_core.plugins.call.event_loop_time import LoopTime
-from broker_core.plugins.call.plugin_runner import Abandoned, contained, plain
+from broker_core.plugins.call.plugin_runner import Abandoned, contained, result_of
 from broker_core.plugins.call.plugin_threads import PluginThreads, RaisedByPlugin
 from broker_core.plugins.raised_exceptions import in_words, is_awaitable, kind, trace
 
@@ -198,13 +198,7 @@ class BackgroundTasks:
             elif not work.cancelled():
                 work.exception()
             raise
-        if work.cancelled():
-            raise RaisedByPlugin(asyncio.CancelledError())
-        error = work.exception()
-        if error is None:
-            return work.result()
-        # A new exception: the task keeps its own, with the traceback of the waiting caller.
-        raise RaisedByPlugin(plain(error)) from None
+        return result_of(work)
 
 
 def _call(factory: Callable[..., Any], stop: threading.Event) -> Any:

@@ -35,10 +35,6 @@ class DeclaredDependencies:
         added = self._added[plugin]
         return self._declared[plugin] | added if added else self._declared[plugin]
 
-    def added(self, plugin: str) -> frozenset[str]:
-        """The dependencies that a plugin does not declare itself."""
-        return frozenset(self._added[plugin])
-
     def add(self, plugin: str, words: Collection[str]) -> None:
         """Add dependencies of a plugin."""
         self._added[plugin] |= undeclared(words, self._declared[plugin])

@@ -63,10 +63,6 @@ class NamespaceChains:
             chain = self._chains[namespace] = self._made(namespace)
         return chain
 
-    def __len__(self) -> int:
-        """The number of remembered chains."""
-        return len(self._chains)
-
     def _made(self, namespace: NamespaceName) -> NamespaceChain:
         by_hook: dict[str, tuple[HookCaller, ...]] = {}
         listers: list[tuple[str, HookCaller | None]] = []

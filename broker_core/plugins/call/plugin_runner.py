@@ -30,7 +30,7 @@ from broker_core.plugins.call.plugin_threads import PluginThreads, RaisedByPlugi
 from broker_core.plugins.load.hook_implementations import Implementation
 from broker_core.plugins.raised_exceptions import is_a, is_awaitable
 
-__all__ = ["Abandoned", "Deadline", "NotInTime", "PluginRunner", "Waits", "contained", "plain"]
+__all__ = ["Abandoned", "Deadline", "NotInTime", "PluginRunner", "Waits", "contained", "result_of"]
 
 
 class NotInTime(Exception):
@@ -52,9 +52,17 @@ async def contained(
         raise RaisedByPlugin(error) from None
 
 
-def plain(error: BaseException) -> BaseException:
-    """The exception of the plugin itself, without the :exc:`RaisedByPlugin` around it."""
-    return error.error if isinstance(error, RaisedByPlugin) else error
+def result_of(work: asyncio.Future[Any]) -> Any:
+    """The result of a plugin's work that has ended. Raises :exc:`RaisedByPlugin`, or :exc:`ThreadsFull`."""
+    if work.cancelled():
+        raise RaisedByPlugin(asyncio.CancelledError())
+    error = work.exception()
+    if error is None:
+        return work.result()
+    if is_a(error, ThreadsFull):
+        raise error
+    # A new exception: the task keeps its own, with the traceback of the waiting caller.
+    raise RaisedByPlugin(error.error if isinstance(error, RaisedByPlugin) else error) from None
 
 
 class PluginRunner:
@@ -110,15 +118,7 @@ class PluginRunner:
         if not in_time:
             self.abandoned.leave(work)
             raise NotInTime
-        if work.cancelled():
-            raise RaisedByPlugin(asyncio.CancelledError())
-        error = work.exception()
-        if error is None:
-            return work.result()
-        if is_a(error, ThreadsFull):
-            raise error
-        # A new exception: the task keeps its own, with the traceback of the waiting caller.
-        raise RaisedByPlugin(plain(error)) from None
+        return result_of(work)
 
 
 #: Exceptions of a group that are compared: a request makes no more calls of the broker at a time.

@@ -174,10 +174,6 @@ class PluginRegistry:
         """Add a plugin that is given as an object to the end of the chain. Raises :exc:`PluginLoadError`."""
         return self._add(name, plugin, table, None)
 
-    @property
-    def plugins(self) -> list[LoadedPlugin]:
-        return list(self._plugins.values())
-
     def __iter__(self) -> Iterator[LoadedPlugin]:
         return iter(self._plugins.values())
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from broker_core.plugins.call.event_loop_time import LoopTime
-from broker_core.plugins.call.plugin_runner import Deadline, NotInTime, PluginRunner, contained, plain
+from broker_core.plugins.call.plugin_runner import Deadline, NotInTime, PluginRunner, contained, result_of
 from broker_core.plugins.call.plugin_threads import PluginThreads, RaisedByPlugin, ThreadsFull
 from tests.support.eventually import eventually
 from tests.support.plugins import PluginOf, loaded
@@ -55,7 +55,7 @@ async def test_what_it_raises_is_carried() -> None:
     for function, kind in ((cancels_itself, asyncio.CancelledError), (leaves, SystemExit)):
         with pytest.raises(RaisedByPlugin) as raised:
             await run(function, runner)
-        assert type(plain(raised.value)) is kind
+        assert type(raised.value.error) is kind
 
 
 async def test_work_beyond_its_deadline_is_left_and_counted() -> None:
@@ -91,7 +91,6 @@ async def test_the_loop_survives_a_task_that_wants_to_exit() -> None:
 
     task = asyncio.create_task(contained(function, LoopTime("p", "list_topics")))
     await asyncio.wait([task])
-    error = task.exception()
-    assert error is not None
-    assert isinstance(plain(error), SystemExit)
-    assert plain(other := ValueError()) is other
+    with pytest.raises(RaisedByPlugin) as raised:
+        result_of(task)
+    assert isinstance(raised.value.error, SystemExit)

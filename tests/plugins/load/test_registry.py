@@ -30,7 +30,7 @@ def lister(request: object) -> None: ...
 
 def test_no_plugins() -> None:
     registry = PluginRegistry.load()
-    assert (len(registry), registry.plugins, registry.describe(), registry.warnings) == (0, [], [], [])
+    assert (len(registry), list(registry), registry.describe(), registry.warnings) == (0, [], [], [])
 
 
 def test_the_operators_list_is_the_order(distribution: Distribution) -> None:
