@@ -14,7 +14,14 @@ from broker_core.servers.pulsar.listing_job import TOO_MANY_LOOKUPS
 from broker_core.service import LookupService
 from broker_core.wire.pulsar import LOOKUP_COMMANDS, BaseCommand, commands
 
-__all__ = ["LookupJob", "ask_rights", "lookup_access", "namespace_of_lookup", "topic_of"]
+__all__ = [
+    "LookupJob",
+    "ask_rights",
+    "lookup_access",
+    "namespace_of_lookup",
+    "partitions_question",
+    "topic_of",
+]
 
 _log = structlog.get_logger(__name__)
 
@@ -96,3 +103,12 @@ def topic_of(command: BaseCommand) -> TopicName:
     if "://" not in name:
         name = f"persistent://{name}" if name.count("/") == 2 else f"persistent://public/default/{name}"
     return TopicName.parse(name)
+
+
+def partitions_question(topic: str) -> BaseCommand:
+    """The command that asks for the partitions of a topic, and creates none."""
+    question = BaseCommand(type=BaseCommand.PARTITIONED_METADATA)
+    question.partitionMetadata.topic = topic
+    question.partitionMetadata.request_id = 0
+    question.partitionMetadata.metadata_auto_creation_enabled = False
+    return question

@@ -17,7 +17,7 @@ from broker_core.memory import BoundedCache, Keep
 from broker_core.names import NamespaceName
 from broker_core.pipeline import Pipeline
 from broker_core.quantities import ListenAddress
-from broker_core.servers.pulsar.lookup_job import topic_of
+from broker_core.servers.pulsar.lookup_job import partitions_question, topic_of
 from broker_core.service import LookupService
 from broker_core.settings import PulsarSettings, is_wildcard
 from broker_core.wire.pulsar import HEADER_SIZE, BaseCommand, FeatureFlags, commands
@@ -126,10 +126,7 @@ class PatternLookups:
 
     async def _is_topic(self, command: BaseCommand, asker: Asker) -> bool:
         """Whether a topic of this name may be there, for this client; no topic is made by asking."""
-        question = BaseCommand(type=BaseCommand.PARTITIONED_METADATA)
-        question.partitionMetadata.topic = command.lookupTopic.topic
-        question.partitionMetadata.request_id = 0
-        question.partitionMetadata.metadata_auto_creation_enabled = False
+        question = partitions_question(command.lookupTopic.topic)
         try:
             frame = await self._lookups.answer(question, asker)
         except ListingFailed as failure:

@@ -8,6 +8,7 @@ asked in the way that creates no topic.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
 from broker_core.access import Asker
@@ -18,7 +19,7 @@ from broker_core.pipeline import Pipeline
 from broker_core.plugin_api import ListingRequest
 from broker_core.plugins import PluginFailed
 from broker_core.servers.pulsar.catalog_lookups import missing, not_found
-from broker_core.servers.pulsar.lookup_job import ask_rights, topic_of
+from broker_core.servers.pulsar.lookup_job import ask_rights, partitions_question, topic_of
 from broker_core.service import Known, LookupService, PluginTopics, client_count, partition_names
 from broker_core.wire.pulsar import HEADER_SIZE, BaseCommand, FeatureFlags, commands
 
@@ -28,13 +29,13 @@ __all__ = ["RelayedLookups"]
 _GUESSED: Final = 64
 
 
+@dataclass(slots=True, eq=False)
 class RelayedLookups:
     """Lookups before the ``brokers``, which get every lookup of a topic that no plugin is concerned with."""
 
-    def __init__(self, pipeline: Pipeline, plugins: PluginTopics, brokers: LookupService) -> None:
-        self._pipeline = pipeline
-        self._plugins = plugins
-        self._brokers = brokers
+    _pipeline: Pipeline
+    _plugins: PluginTopics
+    _brokers: LookupService
 
     @property
     def feature_flags(self) -> FeatureFlags:
@@ -106,11 +107,7 @@ class _RelayedLookup:
             return await self._is_visible(found)
         if not await self._some_partition():
             return False
-        question = BaseCommand(type=BaseCommand.PARTITIONED_METADATA)
-        question.partitionMetadata.topic = str(self._topic)
-        question.partitionMetadata.request_id = 0
-        question.partitionMetadata.metadata_auto_creation_enabled = False
-        return await self._seen_there(question) is not None
+        return await self._seen_there(partitions_question(str(self._topic))) is not None
 
     # -- plugins
 
