@@ -38,13 +38,13 @@ SLICE_BYTES: Final = 16 * 1024 * 1024
 _KIND: Final = "masked"
 
 
+@dataclass(slots=True, eq=False)
 class MaskSlices:
     """Applies the masks of the plugins; one for a pipeline."""
 
-    def __init__(self, dispatcher: Dispatcher, workers: Workers, kept: MaskedAnswers) -> None:
-        self._dispatcher = dispatcher
-        self._workers = workers
-        self._kept = kept
+    _dispatcher: Dispatcher
+    _workers: Workers
+    _kept: MaskedAnswers
 
     async def visible(self, progress: ListingInProgress, selection: Selection, held: int) -> Selection:
         """The topics of a selection that may be seen.
@@ -133,18 +133,13 @@ class _Masked:
     visible: Selection
 
 
+@dataclass(slots=True, eq=False)
 class MaskedAnswers:
     """The masked listings; ``words`` says what the masks of a namespace depend on."""
 
-    def __init__(
-        self,
-        store: AnswerStore,
-        words: Callable[[NamespaceName], frozenset[str]],
-        notices: ChangeNotices,
-    ) -> None:
-        self._store = store
-        self._words = words
-        self.notices = notices
+    _store: AnswerStore
+    _words: Callable[[NamespaceName], frozenset[str]]
+    notices: ChangeNotices
 
     def find(self, request: ListingRequest, seen: Selection, versions: tuple[str, ...]) -> Selection | None:
         """The visible topics of ``seen`` for a request, at these versions of the masks, if they are cached."""

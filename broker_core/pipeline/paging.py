@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, TypeAlias
 
@@ -39,13 +39,13 @@ _MOST_ASKED: Final = 10_000
 _Piece: TypeAlias = tuple[Listing, PageNames]
 
 
+@dataclass(slots=True, eq=False)
 class Paging:
     """Cuts pages; one for a pipeline."""
 
-    def __init__(self, dispatcher: Dispatcher, workers: Workers, detailing: ListingDetails) -> None:
-        self._dispatcher = dispatcher
-        self._workers = workers
-        self._detailing = detailing
+    _dispatcher: Dispatcher
+    _workers: Workers
+    _detailing: ListingDetails
 
     async def page(
         self,

@@ -138,8 +138,10 @@ class TopicEditor:
         except (CatalogError, ListingFailed) as failure:
             done += [failure] * len(left)
         for edit, each in zip(left, done, strict=True):
-            if isinstance(each, CatalogError) and not self._may_list(attempt, edit.topic):
-                each.unquote()
+            if isinstance(each, CatalogError):
+                assert attempt.asker is not None
+                if not self._pipeline.authorization.may_list(attempt.asker, edit.topic):
+                    each.unquote()
         made = [(edit, each) for edit, each in zip(left, done, strict=True) if isinstance(each, TopicWrite)]
         if made:
             attempt.made(made[0][1].version, [str(edit.topic) for edit, each in made if not each.changed])
@@ -147,10 +149,6 @@ class TopicEditor:
             return done
         rest = iter(done)
         return [refused.get(edit.topic) or next(rest) for edit in edits]
-
-    def _may_list(self, attempt: Attempt, topic: TopicName) -> bool:
-        assert attempt.asker is not None
-        return self._pipeline.authorization.may_list(attempt.asker, topic)
 
     async def import_topics(
         self,

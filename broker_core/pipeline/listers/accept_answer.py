@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from functools import partial
 from typing import Any, Final
@@ -62,24 +63,16 @@ _BUILD_FACTOR: Final = 8
 _CHECKED_BYTES: Final = 4 * 1024 * 1024
 
 
+@dataclass(slots=True, eq=False)
 class Acceptance:
     """Checks the answers of listers; one for a pipeline."""
 
-    def __init__(
-        self,
-        lister: DefaultLister,
-        dispatcher: Dispatcher,
-        workers: Workers,
-        store: AnswerStore,
-        options: PipelineOptions,
-        detailing: ListingDetails,
-    ) -> None:
-        self._lister = lister
-        self._dispatcher = dispatcher
-        self._workers = workers
-        self._store = store
-        self._options = options
-        self._details = detailing
+    _lister: DefaultLister
+    _dispatcher: Dispatcher
+    _workers: Workers
+    _store: AnswerStore
+    _options: PipelineOptions
+    _details: ListingDetails
 
     async def accept(
         self, progress: ListingInProgress, plugin: LoadedPlugin | None, result: TopicListingResult
@@ -292,22 +285,16 @@ def claim_sample(selection: Selection, pattern: TopicsPattern, policy: VerifyFil
 _log = structlog.get_logger(__name__)
 
 
+@dataclass(slots=True, eq=False)
 class GuardedAnswers:
     """Checks the answers of plugins; one for a pipeline. ``logs`` gives all change logs, ``but`` is the plugin whose
     answers are checked elsewhere.
     """
 
-    def __init__(
-        self,
-        guard: ShrinkGuard,
-        dispatcher: Dispatcher,
-        logs: Callable[[], Sequence[ChangeLog]],
-        but: str | None = None,
-    ) -> None:
-        self._guard = guard
-        self._but = but
-        self._dispatcher = dispatcher
-        self._logs = logs
+    _guard: ShrinkGuard
+    _dispatcher: Dispatcher
+    _logs: Callable[[], Sequence[ChangeLog]]
+    _but: str | None = None
 
     def versions(self, namespace: NamespaceName) -> tuple[CatalogVersion, ...]:
         """The states of the change logs, to be read before a question is asked: all later entries count."""

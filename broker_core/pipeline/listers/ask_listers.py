@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Mapping, MutableSequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -52,30 +52,19 @@ __all__ = ["Listers"]
 _WITHOUT_TOPICS: Final = (AnswerKind.PASS_THROUGH, AnswerKind.REFUSED)
 
 
+@dataclass(slots=True, eq=False)
 class Listers:
     """All listers of a pipeline."""
 
-    def __init__(
-        self,
-        lister: DefaultLister,
-        dispatcher: Dispatcher,
-        acceptance: Acceptance,
-        former: FormerAnswers,
-        workers: Workers,
-        options: PipelineOptions,
-        changes: ChangeNotices,
-        metrics: Metrics,
-        guarded: GuardedAnswers,
-    ) -> None:
-        self._lister = lister
-        self._dispatcher = dispatcher
-        self._acceptance = acceptance
-        self._former = former
-        self._workers = workers
-        self._options = options
-        self._changes = changes
-        self._metrics = metrics
-        self._guarded = guarded
+    _lister: DefaultLister
+    _dispatcher: Dispatcher
+    _acceptance: Acceptance
+    _former: FormerAnswers
+    _workers: Workers
+    _options: PipelineOptions
+    _changes: ChangeNotices
+    _metrics: Metrics
+    _guarded: GuardedAnswers
 
     async def list(self, progress: ListingInProgress, first: int = 0) -> AcceptedAnswer:
         """The answer of the plugins from number ``first`` of the chain, or of the default lister."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
@@ -42,13 +43,13 @@ _BLOCK: Final = 64 * 1024
 _EACH: Final = 64
 
 
+@dataclass(slots=True, eq=False)
 class ListingDetails:
     """Makes the details of answers; one for a pipeline."""
 
-    def __init__(self, lister: DefaultLister, dispatcher: Dispatcher, workers: Workers) -> None:
-        self._lister = lister
-        self._dispatcher = dispatcher
-        self._workers = workers
+    _lister: DefaultLister
+    _dispatcher: Dispatcher
+    _workers: Workers
 
     async def accept(self, progress: ListingInProgress, details: Details, selection: Selection) -> Details:
         """Check details that came with topics. Raises :exc:`ListingFailed`."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, NoReturn, TypeAlias
 
@@ -291,12 +291,12 @@ _MOST_NAMED: Final = 5
 _NAMED: Final = 40  # characters of each
 
 
+@dataclass(slots=True, eq=False)
 class QuestionWarnings:
     """Finds the warnings about questions; one for a pipeline."""
 
-    def __init__(self, lister: DefaultLister, dispatcher: Dispatcher) -> None:
-        self._lister = lister
-        self._dispatcher = dispatcher
+    _lister: DefaultLister
+    _dispatcher: Dispatcher
 
     def of(self, request: ListingRequest, *, filtered: bool, topics: int) -> tuple[QuestionWarning, ...]:
         """The warnings about a question whose answer has ``topics`` names; most questions cost next to nothing."""

@@ -105,7 +105,7 @@ class VersionedRuns:
     """Runs by key. Each belongs to its first caller: it uses that caller's memory and time. For one event loop."""
 
     def __init__(self) -> None:
-        self._running: dict[Hashable, asyncio.Future[bool] | None] = {}
+        self._running: dict[Hashable, asyncio.Future[bool]] = {}
 
     def __contains__(self, key: Hashable) -> bool:
         """Whether a run is under way."""
@@ -113,20 +113,17 @@ class VersionedRuns:
 
     def begin(self, key: Hashable) -> None:
         """Note that the caller runs it, until :meth:`end` or :meth:`fail`."""
-        self._running[key] = None
+        self._running[key] = asyncio.get_running_loop().create_future()
 
     def end(self, key: Hashable, *, answered: bool) -> None:
         """End the run; it is not ``answered`` if the first caller was cancelled, or had no memory."""
-        future = self._running.pop(key)
-        if future is not None:
-            future.set_result(answered)
+        self._running.pop(key).set_result(answered)
 
     def fail(self, key: Hashable, failure: ListingFailed) -> None:
         """End the run with a failure, which any other run with this key would have."""
         future = self._running.pop(key)
-        if future is not None:
-            future.set_exception(failure)
-            future.exception()  # the waiting callers may be cancelled
+        future.set_exception(failure)
+        future.exception()  # nobody may wait for it
 
     async def wait(self, key: Hashable, seconds: float) -> bool:
         """Whether the run under way is answered, once it has ended; true after ``seconds``, if it has not.
@@ -134,8 +131,6 @@ class VersionedRuns:
         Raises a copy of the failure of a run that fails.
         """
         future = self._running[key]
-        if future is None:
-            future = self._running[key] = asyncio.get_running_loop().create_future()
         # Not by wait_for(), which cancels the future that others wait for too.
         await asyncio.wait([future], timeout=seconds)
         if not future.done():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 import pyarrow as pa
@@ -20,12 +21,12 @@ __all__ = ["DescribeHook", "checked_details"]
 _DESCRIBE: Final = "broker_core_describe_topics"
 
 
+@dataclass(slots=True, eq=False)
 class DescribeHook:
     """Caller of the plugins that describe; ``callers`` are by plugin and hook."""
 
-    def __init__(self, chains: NamespaceChains, callers: Mapping[str, Mapping[str, HookCaller]]) -> None:
-        self._chains = chains
-        self._callers = callers
+    _chains: NamespaceChains
+    _callers: Mapping[str, Mapping[str, HookCaller]]
 
     def plugins(self, namespace: NamespaceName) -> tuple[tuple[LoadedPlugin, bool], ...]:
         """The plugins that know topics of a namespace, in the order of the chain; false for one that only lists."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from typing import Final
 
 from broker_core.access import Refused
@@ -24,12 +25,12 @@ __all__ = ["LIST", "ListerHook", "checked_answer"]
 LIST: Final = "broker_core_list_topics"
 
 
+@dataclass(slots=True, eq=False)
 class ListerHook:
     """Caller of the plugins that list."""
 
-    def __init__(self, chains: NamespaceChains, dependencies: DeclaredDependencies) -> None:
-        self._chains = chains
-        self._dependencies = dependencies
+    _chains: NamespaceChains
+    _dependencies: DeclaredDependencies
 
     def chain(self, namespace: NamespaceName) -> tuple[tuple[str, HookCaller | None], ...]:
         """All plugins that list, in the operator's order; ``None`` for one that does not list this namespace."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from broker_core.errors import ListingFailed
@@ -20,16 +21,12 @@ _VERSION: Final = "broker_core_version"
 _LONGEST: Final = 1024
 
 
+@dataclass(slots=True, eq=False)
 class VersionHook:
     """Caller of the hook for versions; ``callers`` are by plugin and hook."""
 
-    def __init__(self, callers: Mapping[str, Mapping[str, HookCaller]], words: DeclaredDependencies) -> None:
-        self._callers = callers
-        self._words = words
-
-    def __contains__(self, plugin: str) -> bool:
-        """Whether the plugin gives versions."""
-        return _VERSION in self._callers[plugin]
+    _callers: Mapping[str, Mapping[str, HookCaller]]
+    _words: DeclaredDependencies
 
     async def of(self, request: ListingRequest, plugin: str, known: KnownVersions) -> str | None:
         """The version of the plugin; ``None`` if it gives none. ``known`` has the versions known for this request.
