@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from fnmatch import translate
 from typing import Annotated, Any, Final, Literal, TypeVar
 
@@ -70,19 +69,13 @@ class CommonOptions(BaseModel):
     verify_filtered: Literal["always", "sample", "never"] = "always"
 
 
-@dataclass(frozen=True, slots=True)
-class PluginOptions:
+class PluginOptions(CommonOptions):
     """The options of one plugin: the operator's, else the plugin's own, else the defaults.
 
     ``deadline`` and ``max_stale`` are in seconds. ``settings`` is the instance of the plugin's own model, ``None`` if
     it has none.
     """
 
-    deadline: float = 5.0
-    namespaces: tuple[str, ...] = ("*",)
-    on_failure: Literal["error", "next", "stale"] = "error"
-    max_stale: float = 60.0
-    verify_filtered: Literal["always", "sample", "never"] = "always"
     settings: BaseModel | None = None
 
     def covers(self, namespace: NamespaceName) -> bool:
@@ -115,7 +108,7 @@ def read_table(table: Mapping[str, object], model: type[BaseModel] | None) -> Pl
             CommonOptions, {key: value for key, value in proposed.items() if value is not None}
         )
         values |= {key: getattr(proposal, key) for key in proposal.model_fields_set}
-    return PluginOptions(**values, settings=settings)
+    return PluginOptions.model_construct(**values, settings=settings)
 
 
 def live_keys(model: type[BaseModel] | None) -> frozenset[str]:

@@ -8,7 +8,7 @@ import pytest
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, SecretStr, field_validator
 
 from broker_core.names import NamespaceName
-from broker_core.plugins.load.plugin_options import CommonOptions, PluginOptions, UnusableTable, read_table
+from broker_core.plugins.load.plugin_options import PluginOptions, UnusableTable, read_table
 
 
 class Own(BaseModel):
@@ -21,16 +21,16 @@ class Own(BaseModel):
 
 def test_defaults_of_the_core() -> None:
     options = read_table({}, None)
-    assert options == PluginOptions(5.0, ("*",), "error", 60.0, "always", None)
-    common = CommonOptions()
-    assert (common.deadline, common.namespaces) == (options.deadline, options.namespaces)
-    assert (common.on_failure, common.verify_filtered) == (options.on_failure, options.verify_filtered)
-    assert common.max_stale == options.max_stale
+    assert options == PluginOptions()
+    assert (options.deadline, options.namespaces, options.on_failure) == (5.0, ("*",), "error")
+    assert (options.max_stale, options.verify_filtered, options.settings) == (60.0, "always", None)
 
 
 def test_what_the_operator_says() -> None:
     table = {"deadline": "250ms", "namespaces": ["acme/*"], "on_failure": "next", "verify_filtered": "sample"}
-    assert read_table(table, None) == PluginOptions(0.25, ("acme/*",), "next", 60.0, "sample", None)
+    assert read_table(table, None) == PluginOptions(
+        deadline=0.25, namespaces=("acme/*",), on_failure="next", verify_filtered="sample"
+    )
     stale = read_table({"on_failure": "stale", "max_stale": "5m"}, None)
     assert (stale.on_failure, stale.max_stale) == ("stale", 300.0)
 
