@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import attrgetter
 from typing import Any, Final
 
 import numpy as np
@@ -83,7 +84,7 @@ class MaskSlices:
             # The column of names is made for the masks: their bytes, and their offsets twice.
             size = selection.heap_bytes + len(selection) + names_bytes(piece)
             await progress.held.reserve(held + size)
-            names = await self._workers.call(asker, partial(_names, piece), cost)
+            names = await self._workers.call(asker, partial(attrgetter("names"), piece), cost)
             steps: list[ChainStep] = []
             try:
                 mask = await self._dispatcher.mask_hook.visible(progress.request, names, steps=steps)
@@ -109,10 +110,6 @@ def _slices(selection: Selection) -> Iterator[tuple[int, int]]:
     step = max(1, min(SLICE_NAMES, SLICE_BYTES // average))
     for low in range(0, size, step):
         yield low, min(low + step, size)
-
-
-def _names(selection: Selection) -> Any:
-    return selection.names
 
 
 def _together(before: list[ChainStep], steps: list[ChainStep]) -> list[ChainStep]:

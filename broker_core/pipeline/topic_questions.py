@@ -213,10 +213,6 @@ class MasksInFlight:
     def __init__(self) -> None:
         self._runs: NextRuns[pa.LargeStringArray, Seen] = NextRuns()
 
-    def __len__(self) -> int:
-        """The number of keys under way."""
-        return len(self._runs)
-
     async def visible(self, key: Hashable, names: pa.LargeStringArray, ask: AsksMask) -> Seen:
         """The mask of visible names (``None``: all), by the mask that ``ask`` returns for a column.
 

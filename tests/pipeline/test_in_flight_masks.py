@@ -53,7 +53,7 @@ async def test_who_waits_shares_one_column() -> None:
     assert await asyncio.gather(first, other, *rest) == [True, True, True, False, False, True]
     assert masks.columns == [["a"], ["o"], ["b", "cx", "dx", "ex", "f", "g"]]
     assert not await some(shared, "k", column("zx"), masks)  # nothing is left over
-    assert not len(shared)
+    assert not len(shared._runs._running)
 
 
 async def test_a_failure_opens_nothing_and_ends_with_its_column() -> None:

@@ -12,7 +12,6 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from functools import partial
 from typing import Any, Final
 
@@ -47,8 +46,6 @@ from broker_core.tracing import stage
 __all__ = [
     "Acceptance",
     "GuardedAnswers",
-    "VerifyFiltered",
-    "built",
     "claim_sample",
     "given_bytes",
     "own_hash",
@@ -143,7 +140,7 @@ class Acceptance:
         pattern = request.pattern if _is_believed(plugin) else progress.pattern
         if pattern is None:
             return False
-        sample = claim_sample(selection, pattern, VerifyFiltered(plugin.options.verify_filtered))
+        sample = claim_sample(selection, pattern, plugin.options.verify_filtered)
         if sample is None:
             return True
         matching = await self._workers.matching(request.asker, sample, pattern)
@@ -203,7 +200,7 @@ class Acceptance:
             if result.next is not None:
                 await self._workers.call(request.asker, partial(check_order, names), EACH_NAME * len(names))
             await progress.request.reserve_bytes(given_bytes(result.topics) + _BUILD_FACTOR * names.nbytes)
-            make = partial(built, request, names)
+            make = partial(Listing.from_names, request.namespace, request.mode, names)
             listing = await self._workers.call(request.asker, make, EACH_NAME * len(names))
         except (InvalidListing, pa.ArrowException) as error:
             raise bad_topics(f"returned a bad topic: {error}") from None
@@ -236,14 +233,6 @@ _HASH = re.compile("[0-9a-f]{8}")
 _SIZED = 64
 
 
-class VerifyFiltered(Enum):
-    """The policies of checking a plugin's ``filtered=True``."""
-
-    ALWAYS = "always"
-    SAMPLE = "sample"
-    NEVER = "never"
-
-
 def given_bytes(topics: Any) -> int:
     """The approximate bytes of the names as a lister returned them: a sequence of strings or an Arrow column."""
     if isinstance(topics, pa.Array | pa.ChunkedArray):
@@ -257,11 +246,6 @@ def given_bytes(topics: Any) -> int:
     return len(topics) * (8 + total // len(sample))
 
 
-def built(request: ListingRequest, names: pa.LargeStringArray) -> Listing:
-    """The listing of the names that a lister returned. Raises :exc:`InvalidListing` for the first bad one."""
-    return Listing.from_names(request.namespace, request.mode, names)
-
-
 def own_hash(result: TopicListingResult, selection: Selection, returned: int) -> str | None:
     """The lister's hash if it should be that of exactly these topics (none collapsed, none hidden)."""
     given = result.topics_hash
@@ -273,11 +257,11 @@ def own_hash(result: TopicListingResult, selection: Selection, returned: int) ->
     return given if len(selection) == returned else None
 
 
-def claim_sample(selection: Selection, pattern: TopicsPattern, policy: VerifyFiltered) -> Selection | None:
+def claim_sample(selection: Selection, pattern: TopicsPattern, policy: str) -> Selection | None:
     """The topics that must all match if the lister's ``filtered=True`` is right; ``None``: the policy checks none."""
-    if policy is VerifyFiltered.NEVER or selection.pattern == pattern.text:
+    if policy == "never" or selection.pattern == pattern.text:
         return None
-    if policy is VerifyFiltered.ALWAYS or len(selection) <= SAMPLE_ALL:
+    if policy == "always" or len(selection) <= SAMPLE_ALL:
         return selection.as_claim()
     return selection.sampled(SAMPLE_OF_MORE)
 

@@ -47,8 +47,9 @@ def check_details(details: Details, wants: Collection[str], names: pa.LargeStrin
         check_values(details, wants)
     except (ValueError, pa.ArrowException) as error:
         raise bad_topics(f"gave wrong details: {error}") from None
-    if names is not None:
-        _refuse_others(details, names, "was not asked about")
+    known = None if names is None else pc.is_in(details.topics, value_set=names)
+    if known is not None and known.false_count:
+        raise _about(details.topics.filter(pc.invert(known))[0], "was not asked about")
 
 
 def check_listed_details(
@@ -67,11 +68,11 @@ def check_listed_details(
     try:
         visible = Listing.from_names(selection.listing.namespace, Mode.ALL, unlisted).all()
     except InvalidListing:
-        raise _unlisted(unlisted[0]) from None
+        raise _about(unlisted[0], "it did not list") from None
     if pattern is not None and pattern.supported:
         visible = visible.matching(pattern)
     if len(visible):
-        raise _unlisted(visible.names[0])
+        raise _about(visible.names[0], "it did not list")
     return Details(details.batch.filter(listed))
 
 
@@ -84,16 +85,6 @@ def details_of(details: Details, selection: Selection) -> Details:
 def _are_of(details: Details, selection: Selection) -> Any:
     """A mask of the details that are of topics of a selection."""
     return pc.is_in(details.topics, value_set=split_partitions(selection.names)[0])
-
-
-def _refuse_others(details: Details, names: pa.LargeStringArray, what: str) -> None:
-    known = pc.is_in(details.topics, value_set=names)
-    if known.false_count:
-        raise _about(details.topics.filter(pc.invert(known))[0], what)
-
-
-def _unlisted(topic: Any) -> ListingFailed:
-    return _about(topic, "it did not list")
 
 
 def _about(topic: Any, what: str) -> ListingFailed:

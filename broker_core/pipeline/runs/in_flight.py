@@ -38,10 +38,6 @@ class NextRuns(Generic[P, T]):
         self._running: dict[Hashable, _SharedRun[P, T]] = {}
         self._next: dict[Hashable, _SharedRun[P, T]] = {}
 
-    def __len__(self) -> int:
-        """The number of keys under way."""
-        return len(self._running)
-
     def waiting(self, key: Hashable) -> int:
         """The size of the next run; 0 if no caller waits for one."""
         run = self._next.get(key)

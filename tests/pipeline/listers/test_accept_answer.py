@@ -53,7 +53,7 @@ async def test_room_is_reserved_before_it_is_taken(monkeypatch: pytest.MonkeyPat
     held: dict[str, int] = {}
     listed = sum(sys.getsizeof(name) for name in NAMES) + 8 * len(NAMES)
     column = sum(map(len, NAMES)) + 8 * len(NAMES)
-    make_column, build, kept = acceptance.as_column, acceptance.built, AnswerStore.get
+    make_column, build, kept = acceptance.as_column, Listing.from_names, AnswerStore.get
 
     def as_column(topics: Any) -> Any:
         held["column"] = m.permits.heap.acquired
@@ -68,7 +68,7 @@ async def test_room_is_reserved_before_it_is_taken(monkeypatch: pytest.MonkeyPat
         return kept(*arguments)
 
     monkeypatch.setattr(acceptance, "as_column", as_column)
-    monkeypatch.setattr(acceptance, "built", built)
+    monkeypatch.setattr(Listing, "from_names", built)
     monkeypatch.setattr(AnswerStore, "get", get)
     plugin = PluginOf(list_topics=lambda: TopicListingResult.success(NAMES, version=1))
     async with made(plugins={"p": plugin}, limits=LimitsSettings(heap_permits=7_200_000)) as m:
@@ -87,7 +87,7 @@ async def test_what_a_request_had_is_free_at_once_when_it_fails(
 ) -> None:
     """Without the cyclic collector, which a quiet server does not run."""
     made_listings: list[weakref.ref[Listing]] = []
-    build = acceptance.built
+    build = Listing.from_names
 
     def built(*arguments: Any) -> Any:
         listing = build(*arguments)
@@ -100,7 +100,7 @@ async def test_what_a_request_had_is_free_at_once_when_it_fails(
         masking.set()
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(acceptance, "built", built)
+    monkeypatch.setattr(Listing, "from_names", built)
     masking = asyncio.Event()
     lister = PluginOf(list_topics=lambda: TopicListingResult.success(NAMES))
     plugins = {"p": lister, "m": PluginOf(visible=broker_core_visible)}
@@ -142,7 +142,7 @@ async def test_what_building_takes_is_within_what_is_reserved_for_it() -> None:
     tracemalloc.start()
     try:
         begun = pool.bytes_allocated()
-        acceptance.built(request(), column)
+        Listing.from_names(request().namespace, request().mode, column)
         took = pool.max_memory() - begun + tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

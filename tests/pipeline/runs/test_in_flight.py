@@ -51,7 +51,7 @@ async def test_who_asks_meanwhile_shares_the_next_question() -> None:
     await eventually(lambda: last.done() or len(began) == 4)
     began[-1].set()
     assert await last in (2, 3)
-    assert not len(shared)
+    assert not len(shared._running)
     assert not shared.waiting("key")
 
 
@@ -71,7 +71,7 @@ async def test_who_goes_away_ends_nothing_and_a_failure_is_everybodys() -> None:
     gate.set()
     with pytest.raises(ValueError, match="no"):
         await other
-    assert not len(shared)
+    assert not len(shared._running)
 
 
 async def test_who_asks_together_is_told_where_his_part_is() -> None:
