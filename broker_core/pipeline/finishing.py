@@ -21,7 +21,7 @@ from broker_core.pipeline.request.steps import (
     listing_plan,
 )
 from broker_core.pipeline.runs.worker_threads import Workers
-from broker_core.plugin_api import Lease, ListingRequest, TopicListingResult
+from broker_core.plugin_api import ListingRequest, TopicListingResult
 from broker_core.plugins import Dispatcher
 from broker_core.tracing import stage
 
@@ -172,7 +172,7 @@ async def allowed(progress: ListingInProgress, selection: Selection, workers: Wo
         return selection
     # A mark for each row of the listing, and the numbers of the rows that are left.
     size, work = len(selection.listing), partial(filtered, selection, topics)
-    async with Lease(progress.held, size + 4 * len(selection)):
+    async with progress.held.leased(size + 4 * len(selection)):
         found = await workers.call(progress.request.asker, work, EACH_NAME * size)
     if progress.trace is not None:
         progress.trace.visible = len(found)

@@ -23,7 +23,6 @@ from broker_core.pipeline.listers.listing_details import ListingDetails
 from broker_core.pipeline.request.listing_in_progress import AcceptedAnswer, ListingInProgress
 from broker_core.pipeline.request.steps import listing_plan
 from broker_core.pipeline.runs.worker_threads import Workers
-from broker_core.plugin_api import Lease
 from broker_core.plugins import Dispatcher
 from broker_core.tracing import stage
 
@@ -110,7 +109,7 @@ class Paging:
         place: PageStart | None = PageStart.of(start)
         while place is not None:
             block = await self._workers.call(asker, partial(walk.block, place, count), cost)
-            async with Lease(progress.held, 2 * block.nbytes):
+            async with progress.held.leased(2 * block.nbytes):
                 found, place = await self._workers.call(
                     asker, block.read, min(cost, EACH_PAGE_BYTE * block.nbytes)
                 )

@@ -49,8 +49,7 @@ from broker_core.pipeline.request.steps import (
     unknown_size,
     without_hash,
 )
-from broker_core.pipeline.runs.time_budget import TimeBudget
-from broker_core.pipeline.runs.worker_threads import Workers
+from broker_core.pipeline.runs.worker_threads import TimeBudget, Workers
 from broker_core.pipeline.topic_questions import TopicQuestions
 from broker_core.plugin_api import (
     EVERYTHING,
@@ -101,6 +100,7 @@ class Pipeline:
         self.changes.subscribe(self.answers.forget)
         #: The further sinks of listing events, besides the metrics.
         self.sinks = sinks or EventSinks()
+        self._has_sinks = bool(self.sinks)
         #: Called with a question, and facts of its answer; returns warnings for the client.
         self.warnings = QuestionWarnings(lister, dispatcher).of
         self._finished = FinishedListings(metrics, dispatcher, self.options, self.sinks, self.warnings)
@@ -379,7 +379,7 @@ class Pipeline:
         topics_pattern: str | None,
         tables: ListingTables | None,
     ) -> Answer:
-        if trace is None and self.sinks:
+        if trace is None and self._has_sinks:
             trace = Trace()
         if self.has_guards:
             await self._authorize(request, trace, topics_pattern)

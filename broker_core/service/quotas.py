@@ -52,6 +52,8 @@ class Quotas:
         metrics = metrics or Metrics()
         self._clock = clock
         self._quotas = tuple(_Quota(each, clock()) for each in quotas)
+        #: Whether there is any quota; without one there is nothing to check.
+        self.on = bool(self._quotas)
         self._known: dict[tuple[str | None, str, str], tuple[tuple[_Quota, _Key], ...]] = {}
         self._requests = metrics.counter(
             "quota_requests",
@@ -75,11 +77,6 @@ class Quotas:
             "quota",
         )
 
-    @property
-    def on(self) -> bool:
-        """Whether there is any quota; without one there is nothing to check."""
-        return bool(self._quotas)
-
     def prepare(self, settings: Settings) -> Callable[[], None]:
         """Returns the function that puts the quotas of these settings in force, on the event loop; unchanged quotas go
         on.
@@ -90,6 +87,7 @@ class Quotas:
 
         def swap() -> None:
             self._quotas = quotas
+            self.on = bool(quotas)
             self._known = {}
 
         return swap

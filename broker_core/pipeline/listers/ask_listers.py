@@ -29,7 +29,6 @@ from broker_core.pipeline.runs.worker_threads import Workers
 from broker_core.plugin_api import (
     AnswerKind,
     DefaultLister,
-    Lease,
     ListingRequest,
     RequestServices,
     RestAnswer,
@@ -303,7 +302,7 @@ class Listers:
             if details is not None and len(selection) != len(accepted.selection or ()):
                 # Handed on with the selection, they would be of topics that are not listed.
                 size = details.batch.nbytes + names_bytes(selection)
-                async with Lease(progress.held, CHECK_FACTOR * size):
+                async with progress.held.leased(CHECK_FACTOR * size):
                     work = partial(details_of, details, selection)
                     details = await self._workers.call(request.asker, work, EACH_NAME * len(details))
             await memory.settle(selection, accepted.owned)

@@ -28,7 +28,7 @@ from broker_core.pipeline.listers.verification import CHECK_FACTOR, check_detail
 from broker_core.pipeline.request.listing_in_progress import AcceptedAnswer, ListingInProgress
 from broker_core.pipeline.request.steps import bad_topics
 from broker_core.pipeline.runs.worker_threads import Workers
-from broker_core.plugin_api import DefaultLister, DescribeRequest, Lease
+from broker_core.plugin_api import DefaultLister, DescribeRequest
 from broker_core.plugins import Dispatcher
 
 __all__ = ["ListingDetails"]
@@ -54,7 +54,7 @@ class ListingDetails:
     async def accept(self, progress: ListingInProgress, details: Details, selection: Selection) -> Details:
         """Check details that came with topics. Raises :exc:`ListingFailed`."""
         size = details.batch.nbytes + selection.fields_size
-        async with Lease(progress.held, CHECK_FACTOR * size):
+        async with progress.held.leased(CHECK_FACTOR * size):
             work = partial(
                 check_listed_details, details, progress.request.wants, selection, progress.request.pattern
             )
@@ -68,7 +68,7 @@ class ListingDetails:
     ) -> Details:
         """The details of topics of ``listed`` that have a name in ``visible``, after the masks."""
         asker, cost = progress.request.asker, EACH_NAME * len(listed)
-        async with Lease(progress.held, visible.fields_size + _EACH * len(visible)):
+        async with progress.held.leased(visible.fields_size + _EACH * len(visible)):
             seen = None if visible is listed else visible.row_array
             walk = PageWalk(listed)
             place: PageStart | None = PageStart()
@@ -76,7 +76,7 @@ class ListingDetails:
             partitions = [np.zeros(0, np.int64)]
             while place is not None:
                 block = await self._workers.call(asker, partial(walk.block, place, _BLOCK), cost)
-                async with Lease(progress.held, 2 * block.nbytes):
+                async with progress.held.leased(2 * block.nbytes):
                     work = partial(_topics_of, block, seen)
                     place, some, counts = await self._workers.call(asker, work, cost)
                     topics.append(some)
@@ -163,7 +163,7 @@ class ListingDetails:
         self, progress: ListingInProgress, question: DescribeRequest, details: Details
     ) -> Details:
         """Check details that a plugin returned. Raises :exc:`ListingFailed`."""
-        async with Lease(progress.held, CHECK_FACTOR * details.batch.nbytes):
+        async with progress.held.leased(CHECK_FACTOR * details.batch.nbytes):
             work = partial(check_details, details, question.wants, question.names)
             await self._workers.call(question.asker, work, EACH_NAME * len(details))
         await progress.held.grow(details.batch.nbytes)

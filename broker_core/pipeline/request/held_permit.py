@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 import weakref
-from collections.abc import Awaitable, Hashable
+from collections.abc import AsyncIterator, Awaitable, Hashable
+from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 import structlog
@@ -128,6 +129,15 @@ class HeldPermit:
     async def grow(self, size: int) -> None:
         """Acquire ``size`` additional bytes, until they are given back; raises as :meth:`reserve` does."""
         await self._hold(0, whole_count(size))
+
+    @asynccontextmanager
+    async def leased(self, size: int) -> AsyncIterator[None]:
+        """A block with ``size`` additional bytes; raises as :meth:`reserve` does."""
+        await self.grow(size)
+        try:
+            yield
+        finally:
+            self.give_back(size)
 
     def try_grow(self, size: int) -> bool:
         """Acquire ``size`` additional bytes if that takes no waiting; returns whether."""
