@@ -19,7 +19,7 @@ import sys
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
-from functools import lru_cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import structlog
@@ -34,6 +34,7 @@ from broker_core.catalog.snapshots.recent_changes import (
     KeptSnapshots,
     RecentChanges,
     SnapshotKey,
+    without_topics,
 )
 from broker_core.catalog.store.file_watch import FileWatch
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
@@ -44,9 +45,14 @@ from broker_core.errors import ListingFailed
 from broker_core.guards import ShrinkGuard
 from broker_core.listing import Details, Listing, Selection
 from broker_core.memory import Permit, PermitError, Permits, permits_refused
-from broker_core.names import Mode, NamespaceName
 from broker_core.patterns import TopicsPattern
-from broker_core.plugin_api import DescribeRequest, ListingRequest, PolledLister, TopicListingResult
+from broker_core.plugin_api import (
+    NO_PROPERTIES,
+    DescribeRequest,
+    ListingRequest,
+    PolledLister,
+    TopicListingResult,
+)
 from broker_core.settings import ShrinkGuardSettings
 from broker_core.snapshots import Snapshot, StoredSnapshots, result_of
 
@@ -178,11 +184,9 @@ class CatalogLister(PolledLister):
     ) -> TopicListingResult | None:
         """The answer if the snapshot is in memory, or small, and nothing relevant has changed since, else ``None``.
 
-        Relevant are changes that concern the ``applied`` pattern, which the caller applies to the answer, if there is
-        one.
+        Relevant are changes that concern the ``applied`` pattern, if the caller applies one to the answer.
         """
-        key = (request.namespace, request.mode)
-        kept = self._known(key, applied, by_properties=bool(request.properties))
+        kept = self._known((request.namespace, request.mode), applied, request.properties)
         if kept is None or not request.properties:
             return None if kept is None else kept.result
         return self._result(request.properties, kept.snapshot)
@@ -192,8 +196,8 @@ class CatalogLister(PolledLister):
     ) -> Listing | None:
         """The result of :meth:`list_now`, if it is ``listing``, or the pattern matches the same topics in both."""
         key = (request.namespace, request.mode)
-        result = self.list_now(request, applied)
-        now, kept = None if result is None else result.topics, self._kept.get(key)
+        result, kept = self.list_now(request, applied), self._kept.get(key)
+        now = None if result is None else result.topics
         if not isinstance(now, Listing) or now is listing():
             return now if isinstance(now, Listing) else None
         recent = None if applied is None or kept is None else self._recent(key, kept)
@@ -250,10 +254,9 @@ class CatalogLister(PolledLister):
         pairs = self._selecting(request.properties)
         self._count_ignored(request.properties, pairs)
         key = (id(snapshot), properties_text(pairs))
-        selecting = self._selecting_now.get(key)
-        if selecting is None:
+        if key not in self._selecting_now:
             await request.reserve(snapshot.selecting_bytes)
-            selecting = self._selecting_now.get(key)
+        selecting = self._selecting_now.get(key)
         if selecting is None:
             selecting = self._loop.create_task(in_thread(request.namespace, snapshot.select, pairs))
             self._selecting_now[key] = selecting
@@ -284,16 +287,19 @@ class CatalogLister(PolledLister):
     # -- knowing what is current
 
     def _known(
-        self, key: SnapshotKey, applied: TopicsPattern | None = None, *, by_properties: bool = False
+        self,
+        key: SnapshotKey,
+        applied: TopicsPattern | None = None,
+        properties: Mapping[str, str] = NO_PROPERTIES,
     ) -> KeptSnapshot | None:
         """The newest snapshot, if it is in memory, or quick to read; with ``applied`` also an older one, if the changes
-        since do not concern a request with this pattern.
+        since do not concern a request with this pattern and these properties.
         """
         if not self._watch.look(self._turn.received):
             return None
         kept = self._current(key)
         if kept is None and applied is not None:
-            kept = self._still_right(key, applied, by_properties=by_properties)
+            kept = self._still_right(key, applied, properties)
         return kept or self._read_tiny(key)
 
     def _current(self, key: SnapshotKey) -> KeptSnapshot | None:
@@ -302,7 +308,7 @@ class CatalogLister(PolledLister):
         if kept is None:
             version = watch.version(key[0])
             if version is not None and not version.number:
-                nothing = _nothing(watch.catalog_id, *key)
+                nothing = without_topics(watch.catalog_id, *key)
                 self._check(key, nothing.snapshot)
                 return nothing
             return None
@@ -317,7 +323,7 @@ class CatalogLister(PolledLister):
         return kept
 
     def _still_right(
-        self, key: SnapshotKey, applied: TopicsPattern, *, by_properties: bool
+        self, key: SnapshotKey, applied: TopicsPattern, properties: Mapping[str, str]
     ) -> KeptSnapshot | None:
         """The kept snapshot of an older version, if the changes since do not concern a request with this pattern.
 
@@ -328,7 +334,7 @@ class CatalogLister(PolledLister):
         if kept is None or recent is None:
             return None
         number = kept.snapshot.version.number
-        if recent.concern(applied, number, by_properties=by_properties):
+        if recent.concern(applied, number, by_properties=bool(properties)):
             return None
         if key not in self._moving_soon:
             self._moving_soon[key] = self._loop.call_later(_SOON, self._move, key)
@@ -489,9 +495,3 @@ class CatalogLister(PolledLister):
         if by.warm is not None:
             by.warm.changed(made)
         return made
-
-
-@lru_cache(maxsize=256)
-def _nothing(catalog_id: str, namespace: NamespaceName, mode: Mode) -> KeptSnapshot:
-    """A namespace that never had a topic lists as empty, as brokers do."""
-    return KeptSnapshot(Snapshot.of_nothing(catalog_id, namespace, mode), seen=0)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import weakref
 from collections import deque
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Final, TypeAlias
 
 from broker_core.catalog.properties import properties_of
@@ -19,7 +20,7 @@ from broker_core.names import Mode, NamespaceName, partitioned_local_name
 from broker_core.patterns import TopicsPattern, may_match
 from broker_core.snapshots import CachedSnapshot, Snapshot, SnapshotCache
 
-__all__ = ["MOST_RECENT", "KeptSnapshot", "KeptSnapshots", "RecentChanges", "SnapshotKey"]
+__all__ = ["MOST_RECENT", "KeptSnapshot", "KeptSnapshots", "RecentChanges", "SnapshotKey", "without_topics"]
 
 #: The most changed topics that are matched for each request.
 MOST_RECENT: Final = 64
@@ -94,3 +95,9 @@ class RecentChanges:
 SnapshotKey: TypeAlias = tuple[NamespaceName, Mode]
 KeptSnapshot: TypeAlias = CachedSnapshot[RecentChanges]
 KeptSnapshots: TypeAlias = SnapshotCache[NamespaceName, RecentChanges]
+
+
+@lru_cache(maxsize=256)
+def without_topics(catalog_id: str, namespace: NamespaceName, mode: Mode) -> KeptSnapshot:
+    """A namespace that never had a topic lists as empty, as brokers do."""
+    return KeptSnapshot(Snapshot.of_nothing(catalog_id, namespace, mode), seen=0)
