@@ -138,12 +138,13 @@ class Authorization:
         right to all of its topics; with ``some`` (each topic is asked about later), and to list, the right to some of
         them.
         """
-        if not self.on or access.asker.transport == OPERATOR:
+        roles = self._bound(access.asker)
+        if not roles:
             return
         action, namespace, topic = action or access.action, str(access.namespace), access.topic
         name = None if topic is None else topic.partitioned_name.local
         whole = topic is None and action == "admin" and not some
-        for role in _roles(access.asker):
+        for role in roles:
             if any(self._has(role, each, namespace, name, whole=whole) for each in RULES_OF[action]):
                 continue
             where = f"in namespace {namespace}"
@@ -158,7 +159,7 @@ class Authorization:
 
         The table is :data:`RULES_OF`; ``None`` is the whole server.
         """
-        for role in () if not self.on or asker.transport == OPERATOR else _roles(asker):
+        for role in self._bound(asker):
             if not any(
                 self._has(role, each, namespace, whole=namespace is None) for each in RULES_OF[action]
             ):
@@ -181,7 +182,7 @@ class Authorization:
         if verdict is None:
             if len(namespace) > MAX_NAMESPACE or any(len(role or "") > _LONGEST_ROLE for role in key[:2]):
                 return False  # the name of none, and too long to be kept
-            verdict = self._listed_by(_roles(asker), namespace)
+            verdict = self._listed_by(self._bound(asker), namespace)
             if len(self._verdicts) >= _VERDICTS:
                 self._verdicts.clear()
             self._verdicts[key] = verdict
@@ -194,11 +195,7 @@ class Authorization:
 
     def listed_everywhere(self, asker: Asker) -> bool:
         """Whether an asker may list each namespace there may be, whole or in part."""
-        return (
-            not self.on
-            or asker.transport == OPERATOR
-            or all(self._has(role, "list", None, whole=True) for role in _roles(asker))
-        )
+        return all(self._has(role, "list", None, whole=True) for role in self._bound(asker))
 
     def allows(self, asker: Asker, action: str, namespace: str | None) -> bool:
         """Whether :meth:`check_action` lets an action pass."""
@@ -211,17 +208,15 @@ class Authorization:
         """
         listed = self.listed(asker, namespace)
         if listed is False:
-            denied = (role for role in _roles(asker) if not self._has(role, "list", namespace))
+            denied = (role for role in self._bound(asker) if not self._has(role, "list", namespace))
             raise _denied(next(denied, None), "list", f"in namespace {namespace}")
         return listed if isinstance(listed, TopicFilter) else None
 
     def narrows(self, asker: Asker, action: str, namespace: str) -> bool:
         """Whether an asker may do an action of the rules with some topics of a namespace and not with others."""
-        if not self.on or asker.transport == OPERATOR:
-            return False
         return any(
             self._has(role, action, namespace) and not self._has(role, action, namespace, whole=True)
-            for role in _roles(asker)
+            for role in self._bound(asker)
         )
 
     def check_super(self, asker: Asker) -> None:
@@ -245,14 +240,18 @@ class Authorization:
 
     def check_somewhere(self, asker: Asker, action: str) -> None:
         """Raise what :meth:`check` raises, unless an action of the rules is allowed in some namespace."""
-        for role in () if not self.on or asker.transport == OPERATOR else _roles(asker):
+        for role in self._bound(asker):
             if not self._allowed_somewhere(role, action):
                 raise _denied(role, action, "in any namespace")
+
+    def _bound(self, asker: Asker) -> tuple[str | None, ...]:
+        """The roles that must all have a right; none if the rules do not bind the asker."""
+        return _roles(asker) if self.on and asker.transport != OPERATOR else ()
 
     def _allowed_somewhere(self, role: str | None, action: str) -> bool:
         if not role or len(role) > _LONGEST_ROLE:
             return False
-        rules = [rule for rule in self._of(role) if rule.has_action(action)]
+        rules = [rule for rule in self._of(role) if action in rule.actions]
         return role in self._super_roles or (
             any(not rule.denies for rule in rules)
             and not any(rule.denies and rule.everywhere and rule.topics is None for rule in rules)
@@ -325,13 +324,10 @@ class _Rule:
         self._roles = tuple(RulePattern(role) for role in rule.roles)
         self.everywhere = "*" in rule.namespaces or "*/*" in rule.namespaces
         self._namespaces = NamespacePatterns(rule.namespaces)
-        self._actions = rule_actions(rule)
+        self.actions = rule_actions(rule)
 
     def is_for(self, role: str) -> bool:
         return any(pattern.matches(role) for pattern in self._roles)
-
-    def has_action(self, action: str) -> bool:
-        return action in self._actions
 
     def covers(self, namespace: str, topic: str) -> bool:
         return (self.everywhere or self._namespaces.matches(namespace)) and (
@@ -340,7 +336,7 @@ class _Rule:
 
     def is_about(self, action: str, namespace: str | None) -> bool:
         """Whether it is about an action in a namespace; for all namespaces, whether it denies the action in any."""
-        if action not in self._actions:
+        if action not in self.actions:
             return False
         if self.everywhere or namespace is None:
             return self.everywhere or self.denies
