@@ -22,7 +22,7 @@ from broker_core.listing import Listing, Selection, difference_bytes
 from broker_core.memory import PermitError, permits_refused
 from broker_core.names import NamespaceName
 from broker_core.pipeline import Answer, Ended, NextRuns, Pipeline, ReusableAnswer, Trace
-from broker_core.plugin_api import ListingRequest
+from broker_core.plugin_api import ListingRequest, key_of
 from broker_core.service.following.follower import (
     MOST_JOINED,
     ChangeEvent,
@@ -96,6 +96,8 @@ class ListingFeed:
         self.question = question
         self._words = words
         self._known_words = words(question.namespace)
+        #: By which equal questions find it.
+        self.key = key_of(question, self._known_words)
         self.is_closed = False
         self._fits = fits
         self._recreated = recreated

@@ -80,7 +80,6 @@ class ListingFeeds:
         self._feeds: dict[AnswerKey, ListingFeed] = {}
         #: All feeds, also those that have left ``_feeds`` and may still be asking.
         self._made: WeakSet[ListingFeed] = WeakSet()
-        self._keys: dict[ListingFeed, AnswerKey] = {}
         self._left: dict[AnswerKey, asyncio.TimerHandle] = {}
         # One object for all feeds.
         self._words_of, self._room_for = self._words, self._fits
@@ -107,7 +106,7 @@ class ListingFeeds:
         The answer is no older than the client's former one, at this server or another, by its hash. Raises
         :exc:`~broker_core.errors.ListingFailed` if there is no answer.
         """
-        key, feed = self._feed(question)
+        feed = self._feed(question)
         try:
             failure = await self._catch_up(question, last_id)
             await feed.refresh(question.asker)
@@ -118,9 +117,9 @@ class ListingFeeds:
                 raise ListingFailed("This server is stopping", cause=Cause.UNAVAILABLE)
             feed.join(follower, last_id, recreated)
         except BaseException:
-            self._left_alone(key, feed)
+            self._left_alone(feed)
             raise
-        if (timer := self._left.pop(key, None)) is not None:
+        if (timer := self._left.pop(feed.key, None)) is not None:
             timer.cancel()
         return feed
 
@@ -140,9 +139,7 @@ class ListingFeeds:
     def leave(self, feed: ListingFeed, follower: Follower) -> None:
         """Note that the follower is gone. The feed stays a little for followers that come back."""
         feed.leave(follower)
-        key = self._keys.get(feed)
-        if key is not None and not feed.followers:
-            self._left_alone(key, feed)
+        self._left_alone(feed)
 
     def ask_again(self) -> None:
         """Ask all questions again: rights may have changed, or the topics that properties select."""
@@ -189,26 +186,25 @@ class ListingFeeds:
         self.close()
         await asyncio.gather(*(feed.stop() for feed in list(self._made)))
 
-    def _feed(self, question: ListingRequest) -> tuple[AnswerKey, ListingFeed]:
+    def _feed(self, question: ListingRequest) -> ListingFeed:
         namespace = question.namespace
         key = key_of(question, self._words(namespace))
         found = self._feeds.get(key)
         if found is not None and not found.is_closed:
-            return key, found
+            return found
         if found is not None:
             self._end(key)
         log = self._change_log
         recreated = None if log is None else RecreatedTopics(log, namespace)
         feed = ListingFeed(self._pipeline, question, self._words_of, self._room_for, recreated)
         self._made.add(feed)
-        self._feeds[key] = feed
-        self._keys[feed] = key
+        self._feeds[feed.key] = feed
         followed = self._namespaces.get(namespace)
         if followed is None:
             followed = FollowedNamespace(self._pipeline, namespace, self._watch, self._interval)
             self._namespaces[namespace] = followed
         followed.add(feed)
-        return key, feed
+        return feed
 
     def _words(self, namespace: NamespaceName) -> frozenset[str]:
         """The words of what the answers to the clients of a namespace depend on."""
@@ -221,8 +217,9 @@ class ListingFeeds:
             self._last_words = words
         return self._last_words
 
-    def _left_alone(self, key: AnswerKey, feed: ListingFeed) -> None:
+    def _left_alone(self, feed: ListingFeed) -> None:
         """Forget a feed without followers: at once if it has no answer, else after a while."""
+        key = feed.key
         if feed.followers or self._feeds.get(key) is not feed:
             return
         if feed.selection is None or feed.is_closed or len(self._left) >= _MOST_LEFT:
@@ -238,7 +235,6 @@ class ListingFeeds:
 
     def _end(self, key: AnswerKey) -> None:
         feed = self._feeds.pop(key)
-        del self._keys[feed]
         namespace = feed.question.namespace
         followed = self._namespaces[namespace]
         followed.remove(feed)

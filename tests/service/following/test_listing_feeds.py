@@ -96,7 +96,7 @@ async def test_a_question_without_an_answer_leaves_nothing(tmp_path: Path) -> No
     plugins = {"p": PluginOf(list_topics=broker_core_list_topics)}
     async with opened_pipeline(settings, plugins=plugins, create=True) as pipeline:
         feeds = ListingFeeds(pipeline)
-        feed = feeds._feed(question())[1]
+        feed = feeds._feed(question())
         with pytest.raises(ListingFailed):
             await joined(feeds, question())
         assert feed.is_closed
