@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from broker_core.servers.admission.acceptor import Acceptor
-from broker_core.servers.admission.connection_limits import ConnectionLimits, ConnectionPlace
 from broker_core.servers.admission.file_budget import FileBudget, raise_file_limit
-from broker_core.servers.admission.request_slots import RequestSlots
+from broker_core.servers.admission.places import ConnectionLimits, ConnectionPlace, RequestSlots
 
 __all__ = [
     "Acceptor",

@@ -8,7 +8,6 @@ from broker_core.servers.arrival.server_certificate import (
     CertificateUnusable,
     ServerCertificate,
     certificate_names,
-    is_trusted,
 )
 from broker_core.servers.arrival.tls_entrance import TlsEntrance, TlsMetrics, common_name, tls_entrances
 from broker_core.servers.arrival.tls_transport import TlsTransport
@@ -24,6 +23,5 @@ __all__ = [
     "TlsTransport",
     "certificate_names",
     "common_name",
-    "is_trusted",
     "tls_entrances",
 ]

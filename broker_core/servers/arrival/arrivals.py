@@ -20,7 +20,6 @@ from broker_core.quantities import ListenAddress
 from broker_core.servers.admission import Acceptor, ConnectionLimits, ConnectionPlace
 from broker_core.servers.arrival.proxied_client import client_of_proxy
 from broker_core.servers.arrival.refused_arrival import RefusedArrival
-from broker_core.servers.arrival.server_certificate import is_trusted
 from broker_core.servers.arrival.tls_entrance import TlsEntrance, common_name
 from broker_core.servers.arrival.tls_transport import TlsTransport
 
@@ -217,7 +216,11 @@ class Arrivals:
             raise
         else:
             peer = Peer(
-                str(address), self._transport, True, common_name(secured), partial(is_trusted, secured)
+                str(address),
+                self._transport,
+                True,
+                common_name(secured),
+                partial(tls.certificate.trusts, secured),
             )
             TlsTransport(secured, protocol(peer), (address.host, address.port))
 

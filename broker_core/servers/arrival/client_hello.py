@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Final
 
 from broker_core.servers.arrival.refused_arrival import RefusedArrival
-from broker_core.servers.arrival.socket_waits import readable
+from broker_core.servers.arrival.socket_waits import peeked, readable
 
 __all__ = ["client_hello"]
 
@@ -26,16 +26,10 @@ _PAUSE: Final = 0.02
 
 async def client_hello(sock: socket.socket) -> None:
     """Return once the whole first record is there. Raises :exc:`RefusedArrival` if it cannot be one of TLS."""
-    needed, told, pause = _HEAD, 1, _PAUSE
+    needed, marked, pause = _HEAD, 1, _PAUSE
     try:
         while True:
-            try:
-                seen = sock.recv(needed, socket.MSG_PEEK)
-            except (BlockingIOError, InterruptedError):
-                await readable(sock)
-                continue
-            if not seen:
-                raise RefusedArrival("closed", "closed before the handshake")
+            seen = await peeked(sock, needed, "the handshake")
             try:
                 _check(seen)
             except RefusedArrival:
@@ -49,15 +43,15 @@ async def client_hello(sock: socket.socket) -> None:
                 needed += int.from_bytes(seen[3:5], "big")
             elif len(seen) == needed:
                 break
-            elif told != needed:
+            elif marked != needed:
                 # The system says no more that the socket is readable until so much has come.
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, needed)
-                told = needed
+                marked = needed
                 await readable(sock)
             else:  # it says so nevertheless: the client sends no more, or the system lacks memory
                 await asyncio.sleep(pause)
                 pause *= 2
-        if told != 1:
+        if marked != 1:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1)
     except OSError as error:
         raise RefusedArrival("closed", f"closed before the handshake: {error}") from None

@@ -9,7 +9,7 @@ from typing import Final
 from broker_core.quantities import ListenAddress
 from broker_core.servers.arrival.haproxy_preamble import LARGEST, HaproxyPreamble, PreambleError
 from broker_core.servers.arrival.refused_arrival import RefusedArrival
-from broker_core.servers.arrival.socket_waits import readable
+from broker_core.servers.arrival.socket_waits import peeked
 
 __all__ = ["client_of_proxy"]
 
@@ -26,13 +26,7 @@ async def client_of_proxy(sock: socket.socket) -> ListenAddress | None:
     try:
         async with asyncio.timeout(_DEADLINE):
             while not preamble.is_complete:
-                try:
-                    seen = sock.recv(LARGEST, socket.MSG_PEEK)
-                except (BlockingIOError, InterruptedError):
-                    await readable(sock)
-                    continue
-                if not seen:
-                    raise RefusedArrival("closed", "closed before the preamble")
+                seen = await peeked(sock, LARGEST, "the preamble")
                 sock.recv(preamble.feed(seen))  # bytes after it stay for the next reader of the socket
     except TimeoutError:
         raise RefusedArrival("preamble", "the preamble of a proxy did not come in time") from None

@@ -17,7 +17,7 @@ from broker_core.errors import BrokerCoreError
 if TYPE_CHECKING:
     from cryptography.x509 import Certificate
 
-__all__ = ["CertificateUnusable", "ServerCertificate", "certificate_names", "is_trusted"]
+__all__ = ["CertificateUnusable", "ServerCertificate", "certificate_names"]
 
 _log = structlog.get_logger(__name__)
 
@@ -28,12 +28,6 @@ _DAY: Final = 86400.0
 
 class _Encrypted(Exception):
     """The key has a password."""
-
-
-class _Context(ssl.SSLContext):
-    """The context of the handshakes to come, for the certificate that it is of."""
-
-    owner: ServerCertificate
 
 
 class CertificateUnusable(BrokerCoreError):
@@ -114,8 +108,7 @@ class ServerCertificate:
 
     def _read(self) -> tuple[ssl.SSLContext, float]:
         expires_at = _parsed(self._certificate, f"{self._table}.certificate").not_valid_after_utc.timestamp()
-        context = _Context(ssl.PROTOCOL_TLS_SERVER)
-        context.owner = self
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.options |= ssl.OP_NO_RENEGOTIATION
         if not self._tickets:
@@ -175,11 +168,6 @@ def _accept_clients(context: ssl.SSLContext, client_ca: Path, setting: str) -> N
     except OSError as error:
         raise CertificateUnusable(f"{setting}: cannot read {client_ca}: {_reason(error)}") from None
     context.verify_mode = ssl.CERT_OPTIONAL
-
-
-def is_trusted(secured: ssl.SSLSocket) -> bool:
-    """Whether the authority of a client's certificate is still one of ``client_ca`` of its listener."""
-    return not isinstance(secured.context, _Context) or secured.context.owner.trusts(secured)
 
 
 def _anchor(secured: ssl.SSLSocket) -> bytes | None:

@@ -82,7 +82,7 @@ class TlsEntrance:
         *,
         places: int = _PLACES,
     ) -> None:
-        self._certificate = certificate
+        self.certificate = certificate
         self._pace = pace
         self._places = HandshakePlaces(places)
         self._listener = listener
@@ -117,7 +117,7 @@ class TlsEntrance:
             if delay:
                 await asyncio.sleep(delay)
             async with self._places.place(host):
-                secured = self._certificate.context.wrap_socket(
+                secured = self.certificate.context.wrap_socket(
                     sock, server_side=True, do_handshake_on_connect=False
                 )
                 await _shake_hands(secured)

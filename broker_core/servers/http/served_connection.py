@@ -22,7 +22,15 @@ from aiohttp.http_exceptions import HttpProcessingError
 from broker_core.access import Asker, Client, Clients, Peer
 from broker_core.servers.admission import ConnectionPlace
 
-__all__ = ["MakeConnection", "ServedConnection", "asker_of", "client_of", "connections_of", "peer_of"]
+__all__ = [
+    "MakeConnection",
+    "ServedConnection",
+    "abort",
+    "asker_of",
+    "client_of",
+    "connections_of",
+    "peer_of",
+]
 
 _log = structlog.get_logger(__name__)
 
@@ -191,6 +199,12 @@ def peer_of(request: web.BaseRequest) -> Peer:
     """The peer of the connection that a request came by, as the transport knows it."""
     connection = request.protocol
     return connection.peer if isinstance(connection, ServedConnection) else _NOBODY
+
+
+def abort(request: web.BaseRequest) -> None:
+    """End the connection of a request at once, if it is there still."""
+    if request.transport is not None:
+        request.transport.abort()
 
 
 def client_of(request: web.BaseRequest) -> Client:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker_core.servers.admission.request_slots import RequestSlots
+from broker_core.servers.admission.places import RequestSlots
 
 
 def test_slots_are_counted() -> None:

@@ -14,7 +14,6 @@ from broker_core.servers.arrival.server_certificate import (
     CertificateUnusable,
     ServerCertificate,
     certificate_names,
-    is_trusted,
     warn_daily,
 )
 from tests.support.certificates import Authority, Issued
@@ -164,10 +163,9 @@ def test_the_authority_of_a_client_that_is_there_was_taken_away_or_renewed(
     def trusted(text: bytes) -> list[bool]:
         file.write_bytes(text)
         certificate.reload()
-        return [is_trusted(each) for each in (ours, theirs)]  # type: ignore[arg-type]
+        return [certificate.trusts(each) for each in (ours, theirs)]  # type: ignore[arg-type]
 
     assert trusted(both) == [True, True]
     assert trusted(authority.ca.read_bytes()) == [True, False]
     assert trusted(Authority(tmp_path, "other").ca.read_bytes()) == [False, False], "the name alone"
     assert trusted(other.renewed().read_bytes()) == [False, True]
-    assert is_trusted(ssl.create_default_context().wrap_bio(ssl.MemoryBIO(), ssl.MemoryBIO()))  # type: ignore[arg-type]

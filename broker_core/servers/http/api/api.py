@@ -20,7 +20,7 @@ from broker_core.servers.http.api.problem_details import Problem, problem_of, pr
 from broker_core.servers.http.api.request_body import awaits_leave, check_body, check_expectation
 from broker_core.servers.http.api.services import ApiServices
 from broker_core.servers.http.http_access import Right
-from broker_core.servers.http.served_connection import client_of
+from broker_core.servers.http.served_connection import abort, client_of
 from broker_core.service import Attempt, AuditRow, Outcome, QuotaTurn
 
 __all__ = ["Admit", "HttpApi"]
@@ -173,8 +173,7 @@ def _cut(error: Exception, request: web.Request) -> web.Response:
     """
     if not isinstance(error, ConnectionError):
         problem_of(error, request)  # which logs unforeseen errors
-    if request.transport is not None:
-        request.transport.abort()
+    abort(request)
     return web.Response(status=500)
 
 

@@ -30,6 +30,7 @@ from broker_core.memory import SMALL_ANSWER, Permit, PermitBudget
 from broker_core.servers.connection import LEAST_PIECE, LargeAnswer, ReaderPace
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.negotiation import takes_gzip
+from broker_core.servers.http.served_connection import abort
 
 __all__ = ["RenderedBody", "write_body"]
 
@@ -294,6 +295,5 @@ async def _drain(request: ApiRequest, seconds: float) -> None:
             client=request.asker.client_version,
             seconds=round(seconds, 1),
         )
-        if request.http.transport is not None:
-            request.http.transport.abort()
+        abort(request.http)
         raise ConnectionResetError("the client does not read")

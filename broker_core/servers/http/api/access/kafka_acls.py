@@ -28,14 +28,14 @@ from broker_core.logs import shown
 from broker_core.servers.http.api.access.super_operation import (
     PAGE,
     REFUSALS,
+    ItemPage,
     catalog_of,
-    link_to,
     super_operation,
 )
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.json_object import JsonObject, Text
 from broker_core.servers.http.api.operation import Body, HttpOperation, Parameter, Reply
-from broker_core.servers.http.api.parameters import MOST_ITEMS, cursor_of, one_of
+from broker_core.servers.http.api.parameters import MOST_ITEMS, one_of
 from broker_core.servers.http.api.problem_details import refused
 from broker_core.servers.http.api.request_body import RequestObject
 from broker_core.service import AuditRow
@@ -198,12 +198,11 @@ def operations() -> list[HttpOperation]:
 
 
 async def _list_acls(request: ApiRequest) -> web.StreamResponse:
-    catalog, limit, after = catalog_of(request), request.values["limit"], request.values["cursor"]
-    wanted = _filter(request)
+    catalog, wanted = catalog_of(request), _filter(request)
     _, rows = await asyncio.to_thread(catalog.kafka_acls, request.namespace())
-    page, following = await asyncio.to_thread(_acl_page, rows, wanted, after, limit)
-    body = _AclPage(items=page, next=None if following is None else cursor_of(following))
-    return body.response(headers=link_to(request, following))
+    page = await asyncio.to_thread(_acl_page, request, rows, wanted)
+    items = [_Acl.of(each) for each in page.items]
+    return _AclPage(items=items, next=page.next).response(headers=page.headers)
 
 
 async def _create_acls(request: ApiRequest) -> web.StreamResponse:
@@ -256,14 +255,8 @@ def _matching(rows: Sequence[AclRow], wanted: AclFilter) -> list[AclBinding]:
     return sorted(each for each in map(binding_of, rows) if wanted.matches(each))
 
 
-def _acl_page(
-    rows: Sequence[AclRow], wanted: AclFilter, after: str, limit: int
-) -> tuple[list[_Acl], str | None]:
-    """The page after ``after``, and the start of the next one."""
-    keyed = sorted((ascii_json(each), each) for each in _matching(rows, wanted))
-    rest = [each for each in keyed if each[0] > after]
-    following = rest[limit - 1][0] if len(rest) > limit else None
-    return [_Acl.of(binding) for _, binding in rest[:limit]], following
+def _acl_page(request: ApiRequest, rows: Sequence[AclRow], wanted: AclFilter) -> ItemPage[AclBinding]:
+    return ItemPage(request, {ascii_json(each): each for each in _matching(rows, wanted)})
 
 
 def _row(binding: AclBinding) -> AclRow:

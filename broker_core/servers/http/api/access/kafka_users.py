@@ -16,14 +16,14 @@ from broker_core.servers.http.api.access.super_operation import (
     NOT_HERE,
     PAGE,
     REFUSALS,
+    ItemPage,
     catalog_of,
-    link_to,
     super_operation,
 )
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.json_object import JsonObject, Text
 from broker_core.servers.http.api.operation import Body, HttpOperation, Parameter, Reply
-from broker_core.servers.http.api.parameters import cursor_of, one_of
+from broker_core.servers.http.api.parameters import one_of
 from broker_core.servers.http.api.problem_details import refused
 from broker_core.servers.http.api.request_body import RequestObject
 from broker_core.service import (
@@ -173,14 +173,8 @@ def _user_name(request: ApiRequest) -> str:
 
 
 async def _list_users(request: ApiRequest) -> web.StreamResponse:
-    rows = await asyncio.to_thread(catalog_of(request).kafka_users)
-    found = _by_name(rows)
-    limit, after = request.values["limit"], request.values["cursor"]
-    names = sorted(name for name in found if name > after)
-    page = [found[name] for name in names[:limit]]
-    following = names[limit - 1] if len(names) > limit else None
-    body = _UserPage(items=page, next=None if following is None else cursor_of(following))
-    return body.response(headers=link_to(request, following))
+    page = ItemPage(request, _by_name(await asyncio.to_thread(catalog_of(request).kafka_users)))
+    return _UserPage(items=page.items, next=page.next).response(headers=page.headers)
 
 
 async def _show_user(request: ApiRequest) -> web.StreamResponse:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, Generic, TypeVar
 
 from aiohttp import hdrs, web
 
@@ -15,7 +15,10 @@ from broker_core.servers.http.api.parameters import cursor_of, cursor_parameter,
 from broker_core.servers.http.api.problem_details import refused
 from broker_core.servers.http.api.services import needs_catalog, needs_changes
 
-__all__ = ["NOT_HERE", "PAGE", "REFUSALS", "catalog_of", "link_to", "super_operation"]
+__all__ = ["NOT_HERE", "PAGE", "REFUSALS", "ItemPage", "catalog_of", "super_operation"]
+
+_Item = TypeVar("_Item")
+
 
 NOT_HERE: Final = "Clients of this server are not authenticated: none of this is here then."
 REFUSALS: Final = {404: Reply(NOT_HERE), **CHANGE_PROBLEMS}
@@ -63,10 +66,19 @@ PAGE: Final = (
 )
 
 
-def link_to(request: ApiRequest, following: str | None) -> dict[str, str]:
-    """The header of a page with another one after it."""
-    if following is None:
-        return {}
-    query = {name: value for name, value in request.http.query.items() if name != "cursor"}
-    url = request.http.rel_url.with_query({**query, "cursor": cursor_of(following)})
-    return {str(hdrs.LINK): f'<{url}>; rel="next"'}
+class ItemPage(Generic[_Item]):
+    """The page of a request: the first ``items`` after its cursor in the order of their ``keys``.
+
+    ``next`` is the cursor of the next page, ``None`` after the last one; ``headers`` have its address.
+    """
+
+    def __init__(self, request: ApiRequest, items: Mapping[str, _Item]) -> None:
+        limit = request.values["limit"]
+        keys = sorted(key for key in items if key > request.values["cursor"])
+        self.items = [items[key] for key in keys[:limit]]
+        self.next = cursor_of(keys[limit - 1]) if len(keys) > limit else None
+        self.headers: dict[str, str] = {}
+        if self.next is not None:
+            query = {name: value for name, value in request.http.query.items() if name != "cursor"}
+            url = request.http.rel_url.with_query({**query, "cursor": self.next})
+            self.headers = {str(hdrs.LINK): f'<{url}>; rel="next"'}

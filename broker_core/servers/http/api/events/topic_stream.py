@@ -28,6 +28,7 @@ from broker_core.servers.http.api.events.event_text import (
 from broker_core.servers.http.api.events.subscriber import Subscriber
 from broker_core.servers.http.api.listing_problems import require_filtered, warning_headers, warning_members
 from broker_core.servers.http.api.negotiation import VARY
+from broker_core.servers.http.served_connection import abort
 from broker_core.service import ListingFeed
 
 __all__ = ["EVENT_STREAM", "LAST_EVENT_ID", "stream_topics"]
@@ -220,8 +221,7 @@ class _TopicStream:
         http = self._request.http
         if not await ended_within(self._timeout, http.writer.drain()):
             self._request.services.metrics.connection_closed("stalled")
-            if http.transport is not None:
-                http.transport.abort()
+            abort(http)
             raise ConnectionResetError("the client does not read")
         await self._check_slow_reader()
 
@@ -230,6 +230,5 @@ class _TopicStream:
         with contextlib.suppress(Exception):  # as above
             if await self._is_admitted():
                 return
-        if self._request.http.transport is not None:
-            self._request.http.transport.abort()
+        abort(self._request.http)
         raise ConnectionResetError("the client may not read any more") from None

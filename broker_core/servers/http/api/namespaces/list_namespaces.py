@@ -203,10 +203,6 @@ class _Source(Protocol):
 
     def total(self, wanted: NamespaceFilter, /) -> int: ...
 
-    def count(
-        self, namespaces: Sequence[NamespaceName], states: Mapping[str, NamespaceState], /
-    ) -> Sequence[NamespaceCount]: ...
-
 
 class _Names:
     """Names in order, of which nothing else is known."""
@@ -221,11 +217,6 @@ class _Names:
     def total(self, wanted: NamespaceFilter) -> int:
         return sum(map(wanted.has, self._names))
 
-    def count(
-        self, _namespaces: Sequence[NamespaceName], _states: Mapping[str, NamespaceState]
-    ) -> Sequence[NamespaceCount]:
-        return ()
-
 
 class _WithNamespace:
     """Another source, and one more name."""
@@ -233,7 +224,6 @@ class _WithNamespace:
     def __init__(self, source: _Source, name: str) -> None:
         self._source = source
         self._name = name
-        self.count = source.count
 
     def states(self, after: str, most: int, wanted: NamespaceFilter) -> _States:
         found = self._source.states(after, most, wanted)
@@ -291,7 +281,8 @@ async def _page(request: ApiRequest, counts: _Source, more: dict[str, Any]) -> w
     sources = sources_of(services, page)
     if request.values["count"]:
         more["total"] = await _total(request, counts, wanted)
-    read = partial(counts.count, plain, states)
+    catalog = services.catalog  # which holds the topics of plain ones
+    read = partial(catalog.counts.count, plain, states) if plain and catalog is not None else tuple
     body = await _reading(request, lambda: _rendered(page, sources, read(), following, more))
     headers = {} if following is None else {hdrs.LINK: f'<{_link(request, following)}>; rel="next"'}
     return web.Response(body=body, content_type="application/json", headers=headers)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from broker_core.servers.admission.connection_limits import ConnectionLimits, ConnectionPlace
+from broker_core.servers.admission.places import ConnectionLimits, ConnectionPlace
 
 
 def taken(places: ConnectionLimits, host: str) -> ConnectionPlace:

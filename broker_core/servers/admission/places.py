@@ -1,4 +1,4 @@
-"""The places of connections, in all and from each address: which connection gets one, and which gives its own up."""
+"""Places of connections and of requests: which of them get one, and which connection gives its own up."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 
 from broker_core.access import same_address
 
-__all__ = ["ConnectionLimits", "ConnectionPlace"]
+__all__ = ["ConnectionLimits", "ConnectionPlace", "RequestSlots"]
 
 #: Seconds without a request after which a connection gives way. With fewer, clients that all ask would close each
 #: other's connections between two requests.
@@ -119,3 +119,26 @@ class ConnectionLimits:
 def _put_last(places: MutableMapping[ConnectionPlace, None], place: ConnectionPlace) -> None:
     del places[place]
     places[place] = None
+
+
+class RequestSlots:
+    """Places for requests under way (``maxConcurrentLookupRequest``); a ``limit`` of 0 or less is none."""
+
+    __slots__ = ("limit", "taken")
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.taken = 0
+
+    @property
+    def are_taken(self) -> bool:
+        return 0 < self.limit <= self.taken
+
+    def take(self) -> bool:
+        if self.are_taken:
+            return False
+        self.taken += 1
+        return True
+
+    def give_back(self) -> None:
+        self.taken -= 1
