@@ -12,7 +12,7 @@ from broker_core.servers.connection.command_handler import (
 from broker_core.servers.connection.connection_server import ConnectionServer
 from broker_core.servers.connection.large_answers import LargeAnswer, LargeAnswers
 from broker_core.servers.connection.quota_job import QuotaJob
-from broker_core.servers.connection.reader_pace import LEAST_PIECE, ReaderPace
+from broker_core.servers.connection.reader_pace import LEAST_PIECE, ReaderPace, piece_for
 
 __all__ = [
     "LEAST_PIECE",
@@ -26,4 +26,5 @@ __all__ = [
     "OutgoingAnswer",
     "QuotaJob",
     "ReaderPace",
+    "piece_for",
 ]

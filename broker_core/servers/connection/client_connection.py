@@ -354,11 +354,11 @@ class ClientConnection(asyncio.Protocol):
                 return
             refusal = job.no_place()
         except Exception as error:
-            told = job.refusal(error)
-            if told is None:
+            known = job.refusal(error)
+            if known is None:
                 job.release()
                 raise
-            refusal = told
+            refusal = known
         job.release()
         self._send(refusal)
 

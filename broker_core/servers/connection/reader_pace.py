@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["LEAST_PIECE", "PIECE", "SLOW", "ReaderPace"]
+__all__ = ["LEAST_PIECE", "PIECE", "SLOW", "ReaderPace", "piece_for"]
 
 #: The most bytes of an answer that a transport gets at once. A hundred peers may be writable in one turn of the event
 #: loop, and the kernel copies all that is written in it: at a mebibyte each, a PONG would wait for a hundred of these
@@ -19,6 +19,11 @@ _SLOW_SECONDS: Final = 1.0  # before this it is not called slow
 
 _PIECE_SECONDS: Final = 0.02  # the time that a piece should take to leave
 _LEAST_SECONDS: Final = 0.001  # before this nothing is known of a peer's speed
+
+
+def piece_for(done: int, seconds: float, least: int, most: int) -> int:
+    """Bytes of the next piece: as many as take 20 ms at the speed of ``done`` bytes in so many seconds, in bounds."""
+    return max(least, min(most, int(done / max(seconds, _LEAST_SECONDS) * _PIECE_SECONDS)))
 
 
 class ReaderPace:
@@ -58,7 +63,7 @@ class ReaderPace:
         seconds = now - self._started
         if seconds < _LEAST_SECONDS:
             return PIECE
-        return max(LEAST_PIECE, min(PIECE, int(self._written / seconds * _PIECE_SECONDS)))
+        return piece_for(self._written, seconds, LEAST_PIECE, PIECE)
 
     def slowness(self, now: float) -> float | None:
         """The time that this has taken, in seconds, if the peer reads slower than :data:`SLOW`; else ``None``."""

@@ -24,7 +24,7 @@ async def test_each_listener_with_tls_has_an_entrance(authority: Authority) -> N
         entrances = await tls_entrances(settings, Metrics(), reloads, stack)
         assert set(entrances) == {"pulsar", "kafka"}
         # Nothing may come before the answer to a Kafka client's first request.
-        tickets = {name: each._certificate.context.num_tickets for name, each in entrances.items()}
+        tickets = {name: each.certificate.context.num_tickets for name, each in entrances.items()}
         assert tickets == {"pulsar": 2, "kafka": 0}
 
 

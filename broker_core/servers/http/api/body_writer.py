@@ -27,7 +27,7 @@ from aiohttp import HttpVersion11, hdrs, web
 from broker_core.concurrency import ON_LOOP, ended_within
 from broker_core.listing import BLOCK, BlockSize
 from broker_core.memory import SMALL_ANSWER, Permit, PermitBudget
-from broker_core.servers.connection import LEAST_PIECE, LargeAnswer, ReaderPace
+from broker_core.servers.connection import LEAST_PIECE, LargeAnswer, ReaderPace, piece_for
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.negotiation import takes_gzip
 from broker_core.servers.http.served_connection import abort
@@ -38,8 +38,6 @@ _log = structlog.get_logger(__name__)
 
 #: Bytes of a piece for a reader that is slow, or whose speed is not known yet.
 _LEAST_BLOCK: Final = 4 * LEAST_PIECE
-#: The seconds that a piece should take to be read.
-_BLOCK_SECONDS: Final = 0.02
 #: Bodies with fewer bytes are not compressed.
 _LEAST_GZIP: Final = 1024
 #: The quickest level: names shrink by a tenth only with the slow ones, which take five times as long.
@@ -224,9 +222,8 @@ class _LargeBody:
 
     async def _make(self) -> tuple[list[Piece] | None, Permit | None]:
         """The next piece, and the permits that it takes besides the least."""
-        now = self._loop.time()
-        rate = self._source.made / max(now - self._started, 0.001)
-        size = max(_LEAST_BLOCK, min(BLOCK, int(rate * _BLOCK_SECONDS)))
+        seconds = self._loop.time() - self._started
+        size = piece_for(self._source.made, seconds, _LEAST_BLOCK, BLOCK)
         self._source.block.bytes, permit = self.answer.piece(size)
         try:
             workers = self._request.services.pipeline.workers

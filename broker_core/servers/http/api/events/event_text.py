@@ -27,7 +27,6 @@ __all__ = [
     "error_text",
     "event_text",
     "first_text",
-    "recreated_text",
     "snapshot_text",
     "watching_text",
 ]
@@ -50,8 +49,9 @@ class EventRenderer:
         return (chunk_of(changed_text(change.added, change.removed, change.event_id)),)
 
     def recreated(self, names: Selection, event_id: str) -> tuple[bytes, ...]:
-        """The events of names that are other topics now."""
-        return (chunk_of(recreated_text(names, event_id)),)
+        """The events of names that are other topics now: each goes, and comes."""
+        gone = b"".join(event_text("removed", b'{"items":[%s]}' % _items(part)) for part in _parts(names))
+        return (chunk_of(gone + changed_text(names, names.range(0, 0), event_id)),)
 
 
 EVENTS: Final = EventRenderer()
@@ -87,12 +87,6 @@ def changed_text(added: Selection, removed: Selection, topics_hash: str) -> byte
         event_text(name, b'{"items":[%s]}' % _items(part), topics_hash if number == last else None)
         for number, (name, part) in enumerate(parts)
     )
-
-
-def recreated_text(names: Selection, event_id: str) -> bytes:
-    """The events of names that are other topics now: each goes, and comes."""
-    gone = b"".join(event_text("removed", b'{"items":[%s]}' % _items(part)) for part in _parts(names))
-    return gone + changed_text(names, names.range(0, 0), event_id)
 
 
 def snapshot_text(

@@ -11,10 +11,10 @@ from broker_core.listing.listing import Listing
 from broker_core.names import Mode, NamespaceName
 from broker_core.servers.http.api.events import event_text
 from broker_core.servers.http.api.events.event_text import (
+    EVENTS,
     changed_text,
     error_text,
     first_text,
-    recreated_text,
     snapshot_text,
 )
 
@@ -47,7 +47,8 @@ def test_a_change_has_its_hash_at_the_end(monkeypatch: object) -> None:
 
 
 def test_names_that_are_other_topics_go_and_come() -> None:
-    events = parsed(recreated_text(listing("a", "b").all(), "0a1b2c3d-7"))
+    (chunk,) = EVENTS.recreated(listing("a", "b").all(), "0a1b2c3d-7")
+    events = parsed(chunk.partition(b"\r\n")[2].removesuffix(b"\r\n"))
     assert [(each["event"], each.get("id")) for each in events] == [
         ("removed", None),
         ("added", "0a1b2c3d-7"),
