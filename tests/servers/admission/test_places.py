@@ -2,7 +2,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from broker_core.servers.admission.places import ConnectionLimits, ConnectionPlace
+import pytest
+
+from broker_core.servers.admission.places import ConnectionLimits, ConnectionPlace, RequestSlots
 
 
 def taken(places: ConnectionLimits, host: str) -> ConnectionPlace:
@@ -92,3 +94,21 @@ def test_a_place_is_found_behind_more_busy_connections_than_are_looked_at() -> N
     here[-1].idle = lambda: 60.0
     asked = [places.take("b") for _ in range(8)]
     assert [isinstance(each, ConnectionPlace) for each in asked] == [False] * 7 + [True]
+
+
+def test_slots_are_counted() -> None:
+    slots = RequestSlots(2)
+    assert slots.take()
+    assert slots.take()
+    assert slots.are_taken
+    assert not slots.take()
+    slots.give_back()
+    assert slots.take()
+    assert slots.taken == 2
+
+
+@pytest.mark.parametrize("limit", [0, -1])
+def test_slots_without_a_limit(limit: int) -> None:
+    slots = RequestSlots(limit)
+    assert all(slots.take() for _ in range(100_000))
+    assert not slots.are_taken

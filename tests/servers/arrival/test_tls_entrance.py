@@ -4,22 +4,26 @@ import asyncio
 import socket
 import ssl
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
 from broker_core.metrics.metrics import Metrics
+from broker_core.reloads import Reloads
 from broker_core.servers.arrival import (
+    CertificateUnusable,
     RefusedArrival,
     ServerCertificate,
     TlsEntrance,
     TlsMetrics,
     common_name,
     tls_entrance,
+    tls_entrances,
 )
 from broker_core.servers.arrival.socket_waits import readable
 from broker_core.service import FailurePace
+from broker_core.settings import KafkaSettings, KafkaTlsSettings, PulsarSettings, PulsarTlsSettings, Settings
 from tests.support.certificates import Authority
 from tests.support.tls_client import shake
 
@@ -204,3 +208,49 @@ async def test_who_is_given_up_leaves_no_socket(entrance: Entrance, pair: Pair) 
     entering.cancel()
     await asyncio.gather(entering, return_exceptions=True)
     assert pair[0].fileno() == -1
+
+
+def test_each_listener_is_shown(authority: Authority) -> None:
+    metrics = Metrics()
+    shown = TlsMetrics(metrics, ("pulsar", "http"))
+    issued = authority.issue("metrics")
+    certificate = ServerCertificate("http.tls", issued.certificate, issued.key)
+    shown.show("http", certificate, lambda: 7)
+    shown.handshake("pulsar", "done")
+
+    def sample(name: str, **labels: str) -> float | None:
+        return metrics.registry.get_sample_value(f"broker_core_tls_{name}", labels)
+
+    assert sample("handshakes_total", listener="pulsar", outcome="done") == 1
+    assert sample("handshakes_total", listener="http", outcome="certificate") == 0
+    assert sample("certificate_expires_seconds", listener="http") == certificate.expires_at
+    assert sample("certificate_expires_seconds", listener="pulsar") is None
+    assert sample("handshakes_under_way", listener="http") == 7
+
+
+async def test_each_listener_with_tls_has_an_entrance(authority: Authority) -> None:
+    issued = authority.issue("entrances")
+    kafka = KafkaTlsSettings(certificate=issued.certificate, key=issued.key, client_ca=authority.ca)
+    settings = Settings(
+        pulsar=PulsarSettings(tls=PulsarTlsSettings(certificate=issued.certificate, key=issued.key)),
+        kafka=KafkaSettings(tls=kafka),
+    )
+    reloads = Reloads()
+    async with AsyncExitStack() as stack:
+        entrances = await tls_entrances(settings, Metrics(), reloads, stack)
+        assert set(entrances) == {"pulsar", "kafka"}
+        # Nothing may come before the answer to a Kafka client's first request.
+        tickets = {name: each.certificate.context.num_tickets for name, each in entrances.items()}
+        assert tickets == {"pulsar": 2, "kafka": 0}
+
+
+async def test_without_tls_there_is_none() -> None:
+    async with AsyncExitStack() as stack:
+        assert await tls_entrances(Settings(), Metrics(), Reloads(), stack) == {}
+
+
+async def test_a_file_that_is_not_there_names_its_setting(tmp_path: Path) -> None:
+    tls = KafkaTlsSettings(certificate=tmp_path / "no.pem", key=tmp_path / "no.key")
+    async with AsyncExitStack() as stack:
+        with pytest.raises(CertificateUnusable, match=r"kafka\.tls\.certificate"):
+            await tls_entrances(Settings(kafka=KafkaSettings(tls=tls)), Metrics(), Reloads(), stack)

@@ -24,7 +24,17 @@ from broker_core.servers.http.api.negotiation import VARY, chosen_type
 from broker_core.servers.http.api.operation import HttpOperation, Parameter, Reply, Right, Schema
 from broker_core.servers.http.api.parameters import MODE, PATTERN, PROPERTY
 from broker_core.servers.http.api.services import ApiServices
-from broker_core.servers.http.api.topics.forms import ARROW, DETAILS, JSON, NAMES, NDJSON, TEXT, ListingEnd
+from broker_core.servers.http.api.topics.listing_answer import (
+    ARROW,
+    DETAILS,
+    FILTERED,
+    JSON,
+    NAMES,
+    NDJSON,
+    TEXT,
+    ListingEnd,
+    whole_listing,
+)
 from broker_core.servers.http.api.topics.pages import (
     COUNT,
     CURSOR,
@@ -35,7 +45,6 @@ from broker_core.servers.http.api.topics.pages import (
     page_question,
     paged_listing,
 )
-from broker_core.servers.http.api.topics.whole_listing import FILTERED, whole_listing
 
 __all__ = ["operations"]
 

@@ -31,15 +31,17 @@ from broker_core.servers.http.api.parameters import flag_parameter, limit_parame
 from broker_core.servers.http.api.problem_details import refused
 from broker_core.servers.http.api.services import ApiServices
 from broker_core.servers.http.api.topics.cursor import MAX_CURSOR, cursor_of, read_cursor
-from broker_core.servers.http.api.topics.forms import (
+from broker_core.servers.http.api.topics.listing_answer import (
     JSON,
     NDJSON,
     ListingEnd,
     PlanObject,
+    answer_to,
     details_body,
+    listing_headers,
     names_body,
+    write_listing,
 )
-from broker_core.servers.http.api.topics.whole_listing import answer_to, listing_headers, write_listing
 from broker_core.service import version_text
 
 __all__ = ["COUNT", "CURSOR", "DETAIL", "LIMIT", "OFFSET", "PLAN", "page_question", "paged_listing"]

@@ -21,7 +21,7 @@ from broker_core.servers.http.api.operation import HttpOperation, Parameter, Rep
 from broker_core.servers.http.api.parameters import MODE, PATTERN, PROPERTY, limit_parameter
 from broker_core.servers.http.api.problem_details import refused
 from broker_core.servers.http.api.services import ApiServices
-from broker_core.servers.http.api.topics.whole_listing import answer_to
+from broker_core.servers.http.api.topics.listing_answer import answer_to
 
 __all__ = ["operations"]
 

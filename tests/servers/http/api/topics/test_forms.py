@@ -6,7 +6,15 @@ import pyarrow as pa
 import pytest
 
 from broker_core.servers.http.api.body_writer import RenderedBody
-from broker_core.servers.http.api.topics.forms import ARROW, JSON, NAMES, NDJSON, TEXT, ListingEnd, names_body
+from broker_core.servers.http.api.topics.listing_answer import (
+    ARROW,
+    JSON,
+    NAMES,
+    NDJSON,
+    TEXT,
+    ListingEnd,
+    names_body,
+)
 
 TOPICS = ["persistent://t/n/a", 'persistent://t/n/"b"', "persistent://t/n/ü"]
 

@@ -1,17 +1,23 @@
-"""The forms of a listing by media type: JSON, lines of JSON, text, an Arrow stream."""
+"""The answer of a listing: asked of the pipeline, in the form that the client prefers, with the headers of a listing.
+
+The forms are JSON, lines of JSON, text, and an Arrow stream.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated, Final
 
 import pyarrow as pa
+from aiohttp import web
 from pydantic import Field
 
 from broker_core.compact_json import ascii_json
 from broker_core.listing import (
     BlockSize,
     Details,
+    LineFeedInName,
     RenderedNames,
     detail_arrow,
     detail_json_items,
@@ -22,19 +28,36 @@ from broker_core.listing import (
     names_ndjson,
     names_text,
 )
-from broker_core.servers.http.api.body_writer import RenderedBody
+from broker_core.pipeline import Answer
+from broker_core.plugin_api import ListingRequest
+from broker_core.servers.http.api.api_request import ApiRequest
+from broker_core.servers.http.api.body_writer import RenderedBody, write_body
+from broker_core.servers.http.api.etag import KNOWN, EntityTags, listing_etag
 from broker_core.servers.http.api.json_object import JsonObject
+from broker_core.servers.http.api.listing_problems import (
+    require_filtered,
+    sending,
+    warning_headers,
+    warning_members,
+)
+from broker_core.servers.http.api.negotiation import VARY
+from broker_core.servers.http.api.problem_details import RequestRefused, refused
 
 __all__ = [
     "ARROW",
     "DETAILS",
+    "FILTERED",
     "JSON",
     "NAMES",
     "NDJSON",
     "TEXT",
     "ListingEnd",
+    "answer_to",
     "details_body",
+    "listing_headers",
     "names_body",
+    "whole_listing",
+    "write_listing",
 ]
 
 JSON: Final = "application/json"
@@ -136,3 +159,70 @@ def listing_body(
         return RenderedBody(NDJSON, items, block, size, end=f"{trailer}\n".encode())
     content_type = f"{TEXT}; charset=utf-8" if media_type == TEXT else media_type
     return RenderedBody(content_type, items, block, size)
+
+
+#: The header that says whether the server applied the pattern, for the forms that have no place for it.
+FILTERED: Final = "Topics-Filtered"
+
+
+async def whole_listing(
+    request: ApiRequest, question: ListingRequest, uncompiled: str | None, most: int, media_type: str
+) -> web.StreamResponse | None:
+    """The names in the order of the topics hash; 304 if the client has them already.
+
+    ``None`` if there are more than ``most``.
+    """
+    known: EntityTags | None = request.values[KNOWN.name]
+    if known is not None and known.lone is not None:
+        question = replace(question, topics_hash=known.lone)
+    answer = await answer_to(request, question, uncompiled)
+    with sending(answer):
+        headers = listing_headers(answer) | {"ETag": listing_etag(answer.topics_hash)}
+        selection = answer.selection
+        if selection is None or (known is not None and known.matches(headers["ETag"], weakly=True)):
+            return web.Response(status=304, headers=headers)
+        if len(selection) > most:
+            return None
+        end = ListingEnd(
+            filtered=answer.filtered,
+            next=None,
+            topics_hash=answer.topics_hash,
+            **warning_members(answer.warnings),
+        )
+        body = names_body(media_type, selection, selection.fields_size, end)
+        return await write_listing(request, body, headers, answer)
+
+
+def listing_headers(answer: Answer) -> dict[str, str]:
+    """The headers of a listing: it is for its asker, and may be kept for later conditional requests."""
+    filtered = "true" if answer.filtered else "false"
+    headers = {"Vary": VARY, "Cache-Control": "private, no-cache", FILTERED: filtered}
+    return headers | warning_headers(answer.warnings)
+
+
+async def write_listing(
+    request: ApiRequest, body: RenderedBody, headers: dict[str, str], answer: Answer
+) -> web.StreamResponse:
+    """Answer with this body, which is made of ``answer``; the error 406 if a name is no line of text."""
+    leases = request.services.permits.leases
+    try:
+        return await write_body(request, body, headers, holds=lambda budget: answer.holds(budget, leases))
+    except LineFeedInName as error:
+        raise refused(406, f"{error}: ask for JSON, NDJSON or an Arrow stream") from None
+
+
+async def answer_to(request: ApiRequest, question: ListingRequest, uncompiled: str | None) -> Answer:
+    """The pipeline's answer, at once if possible.
+
+    Raises :exc:`~broker_core.errors.ListingFailed`, and the error 400 for an unfiltered answer, unless the client asks
+    for that.
+    """
+    pipeline = request.services.pipeline
+    answer = pipeline.answer_now(question) if uncompiled is None else None
+    answer = answer or await pipeline.answer(question, topics_pattern=uncompiled)
+    try:
+        require_filtered(request, answer.warnings)
+    except RequestRefused:
+        with sending(answer):
+            raise
+    return answer
