@@ -102,36 +102,28 @@ class TlsEntrance:
         return secured
 
     async def _handshake(self, sock: socket.socket, host: str) -> ssl.SSLSocket:
+        opened: socket.socket = sock
         try:
-            async with asyncio.timeout(_HELLO):
-                await client_hello(sock)
-        except TimeoutError:
-            sock.close()
-            raise RefusedArrival("time", "no TLS handshake came") from None
-        except BaseException:
-            sock.close()
-            raise
-        secured: socket.socket = sock
-        try:
+            try:
+                async with asyncio.timeout(_HELLO):
+                    await client_hello(sock)
+            except TimeoutError:
+                raise RefusedArrival("time", "no TLS handshake came") from None
             delay = self._pace.delay(host)
             if delay:
                 await asyncio.sleep(delay)
-            async with self._places.place(host):
-                secured = self.certificate.context.wrap_socket(
-                    sock, server_side=True, do_handshake_on_connect=False
-                )
-                await _shake_hands(secured)
-        except TimeoutError:
-            secured.close()
-            raise RefusedArrival("time", "the TLS handshake took too long", is_attempt=True) from None
-        except (
-            OSError,
-            ValueError,
-        ) as error:  # wrap_socket says ValueError of a socket that is reset just now
-            secured.close()
-            raise _refusal(error) from None
+            try:
+                async with self._places.place(host):
+                    opened = secured = self.certificate.context.wrap_socket(
+                        sock, server_side=True, do_handshake_on_connect=False
+                    )
+                    await _shake_hands(secured)
+            except TimeoutError:
+                raise RefusedArrival("time", "the TLS handshake took too long", is_attempt=True) from None
+            except (OSError, ValueError) as error:  # ValueError of wrap_socket: the socket is reset just now
+                raise _refusal(error) from None
         except BaseException:
-            secured.close()
+            opened.close()
             raise
         return secured
 
