@@ -94,22 +94,22 @@ class KafkaServer(ConnectionServer):
             return self._connection(node, peer, place)
 
         address = await self._arrivals.listen(host, port, connection, tls)
-        told = ListenAddress.parse(advertised) if advertised else ListenAddress(host, address[1])
-        node = ShownNode(node_id, told.host, told.port, tls=tls is not None)  # from the first connection on
+        shown = ListenAddress.parse(advertised) if advertised else ListenAddress(host, address[1])
+        node = ShownNode(node_id, shown.host, shown.port, tls=tls is not None)  # from the first connection on
         front = self._services.front
         if front is not None:
-            listen = partial(self._listen_for, tls, host, told.host)
-            without = await front.ports.add(told.host, listen, front.node_ids, tls=tls is not None)
+            listen = partial(self._listen_for, tls, host, shown.host)
+            without = await front.ports.add(shown.host, listen, front.node_ids, tls=tls is not None)
             if without:
                 raise NoNodePorts(without)
         return address
 
     async def _listen_for(
-        self, tls: TlsEntrance | None, host: str, told: str, of_cluster: int, port: int
+        self, tls: TlsEntrance | None, host: str, shown: str, of_cluster: int, port: int
     ) -> Callable[[], None]:
         """Listen for clients of a node of the cluster; the returned function ends it."""
         node_id = self._services.options.kafka.node_id
-        node = ShownNode(node_id, told, port, of_cluster, tls=tls is not None)
+        node = ShownNode(node_id, shown, port, of_cluster, tls=tls is not None)
         address = await self._arrivals.listen(host, port, partial(self._connection, node), tls)
         return partial(self._arrivals.end, address)
 

@@ -33,14 +33,6 @@ class Api:
     def is_flexible(self, version: int) -> bool:
         return version >= self.flexible
 
-    def has_error_code(self, version: int) -> bool:
-        """Whether an answer as a whole can be an error."""
-        return self.has_answer_field("error_code", version)
-
-    def has_answer_field(self, name: str, version: int) -> bool:
-        """Whether an answer as a whole has a field of this name."""
-        return self.response.has(name, version)
-
     def read_request(self, reader: Reader, version: int) -> Fields:
         """Read a request. Raises :exc:`~.reader.MalformedMessage`; bytes after the request are ignored, as in Kafka."""
         return self.request.read(reader, version, flexible=self.is_flexible(version))

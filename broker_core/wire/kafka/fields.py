@@ -11,7 +11,7 @@ from __future__ import annotations
 import struct
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from broker_core.wire.kafka.reader import ZERO_ID, MalformedMessage, Reader
@@ -213,18 +213,13 @@ class Field:
         return value
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Cache:
-    by_version: dict[tuple[int, bool], Codec] = field(default_factory=dict)
-    kinds: dict[int, Mapping[str, Kind]] = field(default_factory=dict)
-
-
 class Struct(Kind):
     """Fields in order. A struct that may be null is preceded by a byte."""
 
     def __init__(self, *fields: Field) -> None:
         self.fields = fields
-        self._cache = _Cache()
+        self._codecs: dict[tuple[int, bool], Codec] = {}
+        self._kinds: dict[int, Mapping[str, Kind]] = {}
 
     def defaults(self) -> Fields:
         """A value with the default of every field."""
@@ -258,10 +253,10 @@ class Struct(Kind):
 
     def kinds(self, version: int) -> Mapping[str, Kind]:
         """By name the kinds of the fields that a version has."""
-        found = self._cache.kinds.get(version)
+        found = self._kinds.get(version)
         if found is None:
             found = {each.name: each.kind for each in self.fields if version in Versions.parse(each.versions)}
-            self._cache.kinds[version] = found
+            self._kinds[version] = found
         return found
 
     def kind_of(self, name: str) -> Kind:
@@ -299,9 +294,9 @@ class Struct(Kind):
         return self._made(version, flexible, {name: read})
 
     def _codec(self, version: int, flexible: bool) -> Codec:
-        found = self._cache.by_version.get((version, flexible))
+        found = self._codecs.get((version, flexible))
         if found is None:
-            found = self._cache.by_version[version, flexible] = self._made(version, flexible, {})
+            found = self._codecs[version, flexible] = self._made(version, flexible, {})
         return found
 
     def _made(self, version: int, flexible: bool, reads: Mapping[str, Callable[[Reader], Any]]) -> Codec:

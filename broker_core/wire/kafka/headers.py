@@ -7,7 +7,7 @@ of the header; header 2 (of flexible versions) has tagged fields after it.
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from broker_core.wire.kafka.api import Api
@@ -15,11 +15,18 @@ from broker_core.wire.kafka.fields import Fields
 from broker_core.wire.kafka.reader import Reader
 from broker_core.wire.kafka.writer import Buffer, Writer
 
-__all__ = ["RequestHeader", "read_header", "read_response", "request_frame", "response_frame"]
+__all__ = [
+    "MOST_ANSWERED",
+    "RequestHeader",
+    "read_header",
+    "read_response",
+    "request_frame",
+    "response_frame",
+]
 
 _LENGTH: Final = struct.Struct(">I").pack
 #: Elements of the arrays of one answer: as many as two million topics with a partition each have.
-_MOST_ANSWERED: Final = 8_000_000
+MOST_ANSWERED: Final = 8_000_000
 #: Bytes of a frame: its length has a sign.
 _LARGEST: Final = 2**31 - 1
 _FIRST: Final = struct.Struct(">hhi").pack
@@ -71,13 +78,15 @@ def response_frame(api: Api, version: int, correlation_id: int, value: Mapping[s
     return [_LENGTH(writer.size), *writer.pieces()]
 
 
-def read_response(api: Api, version: int, message: bytes) -> tuple[int, Fields]:
-    """The correlation id and the value of an answer without its length, for clients.
+def read_response(
+    api: Api, version: int, message: bytes, read: Callable[[Reader], Fields] | None = None
+) -> tuple[int, Fields]:
+    """The correlation id and the value of an answer without its length, for clients. ``read`` reads the value.
 
     Raises :exc:`~.reader.MalformedMessage`.
     """
-    reader = Reader(message, most_elements=_MOST_ANSWERED)
+    reader = Reader(message, most_elements=MOST_ANSWERED)
     correlation_id = reader.int32()
     if api.is_flexible(version) and not api.plain_response_header:
         reader.skip_tags()
-    return correlation_id, api.read_response(reader, version)
+    return correlation_id, read(reader) if read is not None else api.read_response(reader, version)

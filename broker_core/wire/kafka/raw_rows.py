@@ -18,6 +18,7 @@ import pyarrow as pa
 from broker_core.counted import counted
 from broker_core.wire.kafka.api import Api
 from broker_core.wire.kafka.fields import Array, Fields, Kind, Struct
+from broker_core.wire.kafka.headers import MOST_ANSWERED, read_response
 from broker_core.wire.kafka.reader import MalformedMessage, Reader
 from broker_core.wire.kafka.row_scan import RawPath, compiled_scan, own_places
 from broker_core.wire.kafka.struct_codec import Codec
@@ -27,8 +28,6 @@ __all__ = ["RawLevel", "RawRows", "has_rows", "read_raw_request", "read_raw_resp
 
 _Array: TypeAlias = np.ndarray[Any, Any]
 
-#: Elements of all arrays of one answer.
-_MOST: Final = 8_000_000
 #: Lengths from here on take more than one byte.
 _LONG: Final = 0x7F
 #: No places; a place in a message of up to 2 GiB has four bytes.
@@ -115,7 +114,7 @@ class RawRows(EncodedRows, Sequence[Any]):
         return map(self._row, self.levels[0].starts)
 
     def _row(self, start: int) -> Any:
-        return self.read(Reader(self.data, start, most_elements=_MOST))
+        return self.read(Reader(self.data, start, most_elements=MOST_ANSWERED))
 
     def are_in(self, message: bytes) -> bool:
         """Whether a message has the bytes of these rows where the one that they were read of has them."""
@@ -265,7 +264,7 @@ class CutRows(EncodedRows, Sequence[Any]):
 
     @cached_property
     def _rows(self) -> list[Any]:
-        reader = Reader(b"".join(self._some.pieces), most_elements=_MOST)
+        reader = Reader(b"".join(self._some.pieces), most_elements=MOST_ANSWERED)
         return [self._read(reader) for _ in range(self._some.count)]
 
     def __len__(self) -> int:
@@ -301,11 +300,8 @@ def read_raw_response(path: RawPath, api: Api, version: int, message: bytes) -> 
 
     Raises :exc:`~.reader.MalformedMessage`.
     """
-    reader = Reader(message, most_elements=_MOST)
-    number = reader.int32()
-    if api.is_flexible(version) and not api.plain_response_header:
-        reader.skip_tags()
-    return number, _codec(api.response, version, path, compact=api.is_flexible(version)).read(reader)
+    codec = _codec(api.response, version, path, compact=api.is_flexible(version))
+    return read_response(api, version, message, codec.read)
 
 
 def read_raw_request(path: RawPath, api: Api, reader: Reader, version: int) -> Fields:

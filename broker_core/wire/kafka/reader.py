@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
-__all__ = ["MOST_ELEMENTS", "ZERO_ID", "MalformedMessage", "Reader"]
+__all__ = ["MOST_ELEMENTS", "ZERO_ID", "MalformedMessage", "Reader", "varint"]
 
 #: Elements of all arrays of one message.
 MOST_ELEMENTS: Final = 250_000
@@ -24,6 +24,19 @@ _Number = TypeVar("_Number", int, float)
 
 class MalformedMessage(ValueError):
     """Bytes are not a message of Kafka's protocol. The connection is closed, as in Kafka."""
+
+
+def varint(data: bytes, at: int) -> tuple[int, int]:
+    """A number of variable length at an offset, and its end. Raises :exc:`IndexError` if the bytes end before."""
+    value = shift = 0
+    while shift < 35:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+        shift += 7
+    raise MalformedMessage(f"the variable-length integer before byte {at} is too long")
 
 
 def _number(letter: str, _type: type[_Number]) -> Callable[[Reader], _Number]:

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, Final, TypeAlias
 
 from broker_core.wire.kafka.fields import Array, Kind, Struct, Versions
-from broker_core.wire.kafka.reader import MalformedMessage
+from broker_core.wire.kafka.reader import MalformedMessage, varint
 from broker_core.wire.kafka.row_runs import FEW_ROWS, STEP, Irregular, RowRun
 
 __all__ = ["RawPath", "compiled_scan", "own_places"]
@@ -270,21 +270,9 @@ def _no_rows(data: bytes, at: int) -> tuple[int, int]:
     return 0, at + 1
 
 
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """A number of variable length, and its end."""
-    value = 0
-    for shift in range(0, 35, 7):
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, at
-    raise MalformedMessage(f"the variable-length integer before byte {at} is too long")
-
-
 def _text(data: bytes, at: int) -> int:
     """The end of a text or bytes of any length."""
-    size, at = _varint(data, at)
+    size, at = varint(data, at)
     return at + max(size - 1, 0)
 
 
@@ -299,7 +287,7 @@ def _plain(width: int, data: bytes, at: int) -> int:
 
 def _compact_length(data: bytes, at: int) -> tuple[int, int]:
     """The number of elements of an array, 0 for null, and their start."""
-    count, at = _varint(data, at)
+    count, at = varint(data, at)
     return _checked(data, at, max(count - 1, 0))
 
 
@@ -318,9 +306,9 @@ def _checked(data: bytes, at: int, count: int) -> tuple[int, int]:
 
 def _tags(data: bytes, at: int) -> int:
     """The end of tagged fields."""
-    count, at = _varint(data, at)
+    count, at = varint(data, at)
     for _ in range(count):
-        _, at = _varint(data, at)
-        size, at = _varint(data, at)
+        _, at = varint(data, at)
+        size, at = varint(data, at)
         at += size
     return at

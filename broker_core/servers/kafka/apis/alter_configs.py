@@ -65,10 +65,11 @@ async def _alter(call: KafkaCall) -> Fields:
         asked,
     )
     topics = {row["resource_name"]: row for row, error in zip(asked, errors, strict=True) if error is None}
-    told = await _topics(call, topics)
+    errors_of = await _topics(call, topics)
     return {
         "responses": [
-            _row(row, error or told[row["resource_name"]]) for row, error in zip(asked, errors, strict=True)
+            _row(row, error or errors_of[row["resource_name"]])
+            for row, error in zip(asked, errors, strict=True)
         ]
     }
 
@@ -112,26 +113,28 @@ async def _topics(call: KafkaCall, rows: Mapping[str, Fields]) -> Mapping[str, R
         call, list(rows), operation=Operation.ALTER_CONFIGS, action=right_to("alter_configs")
     )
     topics = {topic.name: topic for topic in named if topic.name is not None}
-    told: dict[str, RowError | None] = {
+    errors_of: dict[str, RowError | None] = {
         name: RowError(topic.error, topic.message or MESSAGES.get(topic.error))
         for name, topic in topics.items()
         if topic.error not in _MISSING
     }
-    if any(not _has_operations(rows[name]) for name in rows if name not in told):
+    if any(not _has_operations(rows[name]) for name in rows if name not in errors_of):
         # Kafka's controller fails at such a number, and with it the whole request.
-        told |= {name: RowError(ErrorCode.UNKNOWN_SERVER_ERROR, None) for name in rows if name not in told}
+        errors_of |= {
+            name: RowError(ErrorCode.UNKNOWN_SERVER_ERROR, None) for name in rows if name not in errors_of
+        }
     broker = call.services.options.kafka.configs
     edits: list[tuple[str, Edit]] = []
     turn = loop_turn()
     for number, (name, row) in enumerate(rows.items()):
         if not number % SLICE:
             await turn.time()
-        if name in told:
+        if name in errors_of:
             continue
         change = _change(call, row)
         why = partial(_why, change, broker, partial(call.may_list, name))
-        told[name] = _refusal(topics[name], name, change, broker, why)
-        if told[name] is None:
+        errors_of[name] = _refusal(topics[name], name, change, broker, why)
+        if errors_of[name] is None:
             topic = call.topic(name)
             edits.append(
                 (name, Edit(topic, adjustment(topic, configs=_within_transaction(change, broker, why))))
@@ -141,8 +144,8 @@ async def _topics(call: KafkaCall, rows: Mapping[str, Fields]) -> Mapping[str, R
         done = await changes.change(call.attempt, [edit for _, edit in edits], call.change_deadline)
         for (name, _), each in zip(edits, done, strict=True):
             if not isinstance(each, TopicWrite):
-                told[name] = _missing(name, error_of(each))
-    return told
+                errors_of[name] = _missing(name, error_of(each))
+    return errors_of
 
 
 def _why(

@@ -50,11 +50,11 @@ def api_versions_row(rows: Callable[[], Iterable[HandlerRow]]) -> HandlerRow:
             return {"error_code": ErrorCode.INVALID_REQUEST}
         shows_listing = call.services.options.kafka.advertise_list_topics
         shown = (row for row in rows() if row.advertised and (row.api is not LIST_TOPICS or shows_listing))
-        told = [_row(row.api, row.shown_from) for row in sorted(shown, key=lambda row: row.api.key)]
+        keys = [_row(row.api, row.shown_from) for row in sorted(shown, key=lambda row: row.api.key)]
         front = call.services.front
         if front is not None and front.cluster.versions:
-            told = [both for row in told if (both := _of_both(row, front.cluster.versions)) is not None]
-        return {"api_keys": told}
+            keys = [both for row in keys if (both := _of_both(row, front.cluster.versions)) is not None]
+        return {"api_keys": keys}
 
     return HandlerRow(API_VERSIONS, answer)
 

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from broker_core.errors import ListingFailed
 from broker_core.servers.kafka.large_requests import in_slices
-from broker_core.servers.kafka.requests.call import CloseClient, KafkaCall
+from broker_core.servers.kafka.requests.call import KafkaCall, or_close
 from broker_core.servers.kafka.requests.handler_row import HandlerRow
 from broker_core.servers.kafka.topics.named_topics import NamedTopic
 from broker_core.wire.kafka import DESCRIBE_TOPIC_PARTITIONS, ErrorCode, Fields
@@ -24,10 +23,8 @@ async def _describe(call: KafkaCall) -> Fields:
         found = await call.services.named.by_name(call, names)
         return {"topics": await in_slices(lambda topic: _row(call, topic), found)}
     family = described_family(call.node.node_id)
-    try:
+    with or_close():
         return {"topics": await call.services.topics.all_encoded(call, family, operations=True)}
-    except ListingFailed as failure:
-        raise CloseClient(failure.message) from failure
 
 
 def _row(call: KafkaCall, topic: NamedTopic) -> Fields:

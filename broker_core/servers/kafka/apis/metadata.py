@@ -17,17 +17,17 @@ from broker_core.catalog import FEW_TOPICS
 from broker_core.errors import ListingFailed
 from broker_core.kafka.acls import CLUSTER_NAME, TOPIC_OPERATIONS, Operation, ResourceType
 from broker_core.servers.kafka.large_requests import in_slices
-from broker_core.servers.kafka.requests.call import CloseClient, KafkaCall
+from broker_core.servers.kafka.requests.call import KafkaCall, or_close
 from broker_core.servers.kafka.requests.handler_row import HandlerRow
 from broker_core.servers.kafka.topics.listed_topics import are_many, with_rows
 from broker_core.servers.kafka.topics.named_topics import NamedTopic
 from broker_core.wire.kafka import METADATA, NOT_ASKED, ZERO_ID, Encoded, ErrorCode, Fields
-from broker_core.wire.kafka.topic_fragments import metadata_family, metadata_partitions
+from broker_core.wire.kafka.topic_fragments import Family, metadata_family, metadata_partitions
 
 __all__ = ["METADATA_ROW", "cluster_operations"]
 
 #: The codes of rows that have no authorized operations: the client may not know that there is such a topic.
-_UNTOLD: Final = frozenset({ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.UNKNOWN_TOPIC_ID})
+_CONCEALED: Final = frozenset({ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.UNKNOWN_TOPIC_ID})
 #: The version from which on topics are found by id.
 _BY_ID: Final = 12
 #: Partitions of all topics that are answered without a task.
@@ -44,10 +44,9 @@ def _metadata(call: KafkaCall) -> Fields | Coroutine[Any, Any, Fields]:
 
 
 async def _of_all(call: KafkaCall) -> Fields:
-    try:
-        return _answer(call, await _all(call))
-    except ListingFailed as failure:
-        raise CloseClient(failure.message) from failure
+    with or_close():
+        topics = call.services.topics
+        return _answer(call, await topics.all_encoded(call, _family(call), operations=call.wants_operations))
 
 
 async def _of_many(call: KafkaCall, asked: Sequence[Mapping[str, Any]]) -> Fields:
@@ -87,11 +86,11 @@ async def _listed(call: KafkaCall, names: Sequence[str]) -> tuple[Encoded | None
     """The listed topics of many names, encoded, and the names of the others."""
     if not are_many(names) or call.page is not None or not call.services.named.are_listed(call):
         return None, names
-    told: bool = call.body["include_topic_authorized_operations"]
-    family = metadata_family(call.version, call.node.node_id, TOPIC_OPERATIONS if told else NOT_ASKED)
     try:
         column = pa.array(names, pa.large_string()).cast(pa.large_binary())
-        found = await call.services.topics.named_encoded(call, column, family, operations=told)
+        found = await call.services.topics.named_encoded(
+            call, column, _family(call), operations=call.wants_operations
+        )
         return found or (None, names)
     except ListingFailed:
         return None, names  # each of them says why
@@ -119,13 +118,13 @@ def _question(version: int, asked: Sequence[Mapping[str, Any]]) -> _Question:
 
 def _in_order(rows: Sequence[NamedTopic]) -> list[NamedTopic]:
     """Rows in Kafka's order: existing topics, missing ones, and topics that the client may not know."""
-    return sorted(rows, key=lambda row: (row.error in _UNTOLD, row.error is not ErrorCode.NONE))
+    return sorted(rows, key=lambda row: (row.error in _CONCEALED, row.error is not ErrorCode.NONE))
 
 
-async def _all(call: KafkaCall) -> Encoded:
-    told: bool = call.body["include_topic_authorized_operations"]
-    family = metadata_family(call.version, call.node.node_id, TOPIC_OPERATIONS if told else NOT_ASKED)
-    return await call.services.topics.all_encoded(call, family, operations=told)
+def _family(call: KafkaCall) -> Family:
+    """The family of topics that are listed."""
+    operations = TOPIC_OPERATIONS if call.wants_operations else NOT_ASKED
+    return metadata_family(call.version, call.node.node_id, operations)
 
 
 def _answer(call: KafkaCall, topics: Sequence[Mapping[str, Any]] | Encoded) -> Fields:
@@ -157,7 +156,7 @@ def _row(call: KafkaCall, topic: NamedTopic) -> Fields:
         "is_internal": topic.internal,
         "partitions": metadata_partitions(call.version, call.node.node_id, topic.partitions),
     }
-    if call.body["include_topic_authorized_operations"] and topic.error not in _UNTOLD:
+    if call.wants_operations and topic.error not in _CONCEALED:
         row["topic_authorized_operations"] = call.services.authorizer.topic_operations(call, topic.name or "")
     return row
 

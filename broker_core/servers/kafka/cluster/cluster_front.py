@@ -149,7 +149,7 @@ class ClusterFront:
 
         Raises :exc:`~broker_core.client.ClientError`.
         """
-        (row,) = await self._told(asker, [{"name": name}], _WITH_IDS)
+        (row,) = await self._described(asker, [{"name": name}], _WITH_IDS)
         found: uuid.UUID = row["topic_id"]
         return found
 
@@ -162,11 +162,11 @@ class ClusterFront:
         found = {} if topics is None else topics.names_of(wanted)
         new = wanted - found.keys()
         if new:
-            rows = await self._told(asker, [{"topic_id": each, "name": None} for each in new], _BY_ID)
+            rows = await self._described(asker, [{"topic_id": each, "name": None} for each in new], _BY_ID)
             found |= {row["topic_id"]: row["name"] for row in rows if row["name"]}
         return found
 
-    async def _told(self, asker: Asker, topics: list[Fields], versions: tuple[int, int]) -> list[Fields]:
+    async def _described(self, asker: Asker, topics: list[Fields], versions: tuple[int, int]) -> list[Fields]:
         body = {"topics": topics, "allow_auto_topic_creation": False}
         answer = await self.cluster.request(ANY, METADATA, versions, body, self.identity(asker))
         rows: list[Fields] = answer["topics"]

@@ -25,7 +25,7 @@ from broker_core.servers.kafka.gateway.relay import (
     without_lost,
 )
 from broker_core.servers.kafka.pages.page_shapes import arrays_of
-from broker_core.servers.kafka.requests.call import CloseClient, KafkaCall
+from broker_core.servers.kafka.requests.call import KafkaCall, or_close
 from broker_core.servers.kafka.requests.handler_row import HandlerRow
 from broker_core.servers.kafka.requests.page_request import are_by_id
 from broker_core.servers.kafka.row_error import FAILURES
@@ -64,7 +64,7 @@ async def _metadata(call: KafkaCall) -> Fields:
     topics = call.body["topics"]
     of_all = topics is None or (not topics and call.version == 0)
     # What a client may do with each topic, the cluster alone knows if it is asked as the client.
-    by_cluster = front_of(call).forwards and call.body["include_topic_authorized_operations"]
+    by_cluster = front_of(call).forwards and call.wants_operations
     if of_all and not by_cluster:
         return await _all_topics(call)
     if topics and are_many(topics) and call.version and call.page is None and not by_cluster:
@@ -82,9 +82,9 @@ async def _metadata(call: KafkaCall) -> Fields:
     return answer | {"topics": rows}
 
 
-def _family(call: KafkaCall, *, told: bool) -> Family:
-    """The family of topics of the snapshot; ``told``: with the operations that the client may do."""
-    operations = TOPIC_OPERATIONS if told else NOT_ASKED
+def _family(call: KafkaCall) -> Family:
+    """The family of topics of the snapshot."""
+    operations = TOPIC_OPERATIONS if call.wants_operations else NOT_ASKED
     return placed_metadata_family(call.version, operations, lost_nodes(call))
 
 
@@ -96,10 +96,11 @@ async def _many_topics(call: KafkaCall) -> Fields | None:
     names = await call.off_loop(len(rows), _names_of, call, rows) if call.passes_now else None
     if names is None:
         return None
-    told: bool = call.body["include_topic_authorized_operations"]
-    family = _family(call, told=told)
+    family = _family(call)
     try:
-        found = await call.services.topics.named_encoded(call, pc.unique(names), family, operations=told)
+        found = await call.services.topics.named_encoded(
+            call, pc.unique(names), family, operations=call.wants_operations
+        )
     except ListingFailed:
         return None
     if found is None:
@@ -122,14 +123,13 @@ def _names_of(call: KafkaCall, rows: RawRows) -> pa.LargeBinaryArray | None:
 
 async def _page_of_named(call: KafkaCall, rows: RawRows) -> Fields | None:
     """The page of topics by many names, from the snapshot if it has all."""
-    told: bool = call.body["include_topic_authorized_operations"]
-    if not are_many(rows) or (told and front_of(call).forwards) or not call.passes_now:
+    if not are_many(rows) or (call.wants_operations and front_of(call).forwards) or not call.passes_now:
         return None
     kept = front_of(call).kept_request(call.asker, rows)
     if kept is None:  # a name comes twice, or there is no room for the found topics
         return None
     assert call.page is not None
-    family = _family(call, told=told)
+    family = _family(call)
     try:
         topics = await call.services.topics.named_page(call, call.page, kept, family)
     except ListingFailed:
@@ -140,8 +140,7 @@ async def _page_of_named(call: KafkaCall, rows: RawRows) -> Fields | None:
 async def _all_topics(call: KafkaCall) -> Fields:
     """All topics, from the snapshot of the cluster; and the nodes that one of them names now."""
     answer = await (_nodes(call) if call.version else _nodes_alone(call))
-    told: bool = call.body["include_topic_authorized_operations"]
-    return answer | {"topics": await _listed(call, _family(call, told=told))}
+    return answer | {"topics": await _listed(call, _family(call))}
 
 
 async def _nodes_alone(call: KafkaCall) -> Fields:
@@ -160,26 +159,23 @@ async def _nodes(call: KafkaCall) -> Fields:
 
 async def _partitions(call: KafkaCall) -> Fields:
     """DescribeTopicPartitions: all topics are from the snapshot, and named ones from the node."""
+    # What a client may do with each topic, the cluster alone knows if it is asked as the client.
+    operations = NOT_ASKED if front_of(call).forwards else TOPIC_OPERATIONS
     if not call.body["topics"]:
-        # What a client may do with each topic, the cluster alone knows if it is asked as the client.
-        told = NOT_ASKED if front_of(call).forwards else TOPIC_OPERATIONS
-        return {"topics": await _listed(call, placed_described_family(told, lost_nodes(call)))}
+        return {"topics": await _listed(call, placed_described_family(operations, lost_nodes(call)))}
     names = list(dict.fromkeys(row["name"] for row in call.body["topics"]))
     gone = await hidden(call, names)
     left = [{"name": name} for name in names if name not in gone]
     none: Fields = {"throttle_time_ms": 0, "topics": []}
     answer = await ask(call, DESCRIBE_TOPIC_PARTITIONS, {**call.body, "topics": left}) if left else none
-    told = NOT_ASKED if front_of(call).forwards else TOPIC_OPERATIONS
-    refused = [_refused(name, row.error, told) for name, row in gone.items()]
+    refused = [_refused(name, row.error, operations) for name, row in gone.items()]
     return answer | {"topics": [*without_lost(call, answer["topics"]), *refused]}
 
 
 async def _listed(call: KafkaCall, family: Family) -> Encoded:
     """All topics that the client may list, from the snapshot, or the topics of the wanted page."""
-    try:
+    with or_close():
         return await call.services.topics.all_encoded(call, family, operations=True)
-    except ListingFailed as failure:
-        raise CloseClient(failure.message) from failure
 
 
 async def _shown(call: KafkaCall, rows: list[Fields], asked: Sequence[Fields]) -> list[Fields]:

@@ -82,11 +82,11 @@ def _refused(api: Api, call: KafkaCall, error: RowError) -> Fields:
     """The answer to a client without the right."""
     if api not in _PAGED:
         return error.fields_of(api.response)
-    if api is OFFSET_FETCH and call.version < _SEVERAL and not api.has_error_code(call.version):
+    if api is OFFSET_FETCH and call.version < _SEVERAL and not api.response.has("error_code", call.version):
         return refused_offsets(call.body, error.code)
     shape = arrays_of(api, call.version)
     answer = refusal_of(api, shape, call.body, error.code, error.message or "")
-    if api.has_error_code(call.version):
+    if api.response.has("error_code", call.version):
         answer["error_code"] = error.code
     return answer
 

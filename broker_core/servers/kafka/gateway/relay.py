@@ -17,7 +17,7 @@ from broker_core.servers.kafka.gateway.hidden import DECODED
 from broker_core.servers.kafka.pages.answer_page import without_page
 from broker_core.servers.kafka.pages.page_shapes import shape_of
 from broker_core.servers.kafka.pages.raw_units import asked_path, raw_path
-from broker_core.servers.kafka.requests.call import CloseClient, KafkaCall
+from broker_core.servers.kafka.requests.call import CloseClient, KafkaCall, or_close
 from broker_core.servers.kafka.requests.config_resources import ConfigResourceType, broker_id
 from broker_core.servers.kafka.row_error import RowError, error_row
 from broker_core.upstream.kafka import ANY, CONTROLLER, AnswerLost, Coordinator, Target
@@ -101,10 +101,8 @@ async def ask(
     client sees the same as with a node that is gone.
     """
     node = call.node.of_cluster
-    try:
+    with or_close():
         return await asked(call, api, target if node is None else node, body, again=again)
-    except ClientError as failed:
-        raise CloseClient(str(failed)) from failed
 
 
 async def by_controller(
@@ -321,10 +319,8 @@ def _without(part: Fields, lost: frozenset[int]) -> Fields:
 
 async def nodes_now(call: KafkaCall) -> Cluster:
     """The nodes that one of them names now. Raises :exc:`~..call.CloseClient`."""
-    try:
+    with or_close():
         return await front_of(call).cluster.refresh()
-    except ClientError as failed:
-        raise CloseClient(str(failed)) from failed
 
 
 async def by_their_nodes(call: KafkaCall, rows: Sequence[Fields]) -> dict[int | None, list[Fields]]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 from broker_core.access import Access
+from broker_core.client import ClientError
 from broker_core.errors import InvalidName, ListingFailed
 from broker_core.memory import Permit, PermitError
 from broker_core.names import PERSISTENT, TopicName
@@ -26,7 +28,7 @@ from broker_core.service import Action, Attempt, QuotaTurn, TopicEditor, right_t
 from broker_core.upstream.kafka import CLUSTER_PLUGIN
 from broker_core.wire.kafka import ErrorCode, Fields, RequestHeader
 
-__all__ = ["CloseClient", "KafkaCall"]
+__all__ = ["CloseClient", "KafkaCall", "or_close"]
 
 _Result = TypeVar("_Result")
 
@@ -42,6 +44,15 @@ class CloseClient(Exception):
     def __init__(self, message: str, reason: str = "unanswered") -> None:
         super().__init__(message)
         self.reason = reason
+
+
+@contextmanager
+def or_close() -> Iterator[None]:
+    """Close the client if a listing or a cluster fails that its answer needs. Raises :exc:`CloseClient`."""
+    try:
+        yield
+    except (ClientError, ListingFailed) as failed:
+        raise CloseClient(str(failed)) from failed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +76,11 @@ class KafkaCall(Caller):
     @property
     def version(self) -> int:
         return self.header.api_version
+
+    @property
+    def wants_operations(self) -> bool:
+        """Whether a request for topics wants the authorized operations of each."""
+        return bool(self.body["include_topic_authorized_operations"])
 
     @property
     def change_deadline(self) -> float:

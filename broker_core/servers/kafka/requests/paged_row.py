@@ -11,15 +11,13 @@ from collections.abc import Coroutine, Iterable
 from dataclasses import replace
 from typing import Any, Final, cast
 
-from broker_core.client import ClientError
-from broker_core.errors import ListingFailed
 from broker_core.listing import utf16_key
 from broker_core.servers.kafka.pages.answer_page import AnswerPage, UnitPlace, without_page
 from broker_core.servers.kafka.pages.kept_answers import AnswerAhead
 from broker_core.servers.kafka.pages.page_rows import refusal_of
 from broker_core.servers.kafka.pages.page_shapes import LOG_DIR, PageShape, shape_of
 from broker_core.servers.kafka.pages.raw_units import RawUnits
-from broker_core.servers.kafka.requests.call import CloseClient, KafkaCall
+from broker_core.servers.kafka.requests.call import KafkaCall, or_close
 from broker_core.servers.kafka.requests.config_resources import is_known
 from broker_core.servers.kafka.requests.handler_row import HandlerRow
 from broker_core.servers.kafka.requests.page_parts import PageParts
@@ -224,10 +222,8 @@ class _Paging:
         front = call.services.front
         if front is None or _TOPIC not in shape.fields or shape.by_id or shape.as_kafka:
             return None
-        try:
+        with or_close():
             return await front.topics(call.asker)
-        except (ClientError, ListingFailed) as failed:
-            raise CloseClient(str(failed)) from failed
 
     @property
     def _is_first_of_topic(self) -> bool:
@@ -252,10 +248,8 @@ class _Paging:
         name = start.key[self._shape.fields.index(_TOPIC)]
         if await self._hidden([name]):
             return False  # as of a topic that is not there
-        try:
+        with or_close():
             now = await front.topic_id(self._call.asker, name)
-        except (ClientError, ListingFailed) as failed:
-            raise CloseClient(str(failed)) from failed
         if now in (ZERO_ID, start.topic_id):
             return False
         self._page.begin_anew(self._first_of(start)._replace(topic_id=now))
@@ -272,10 +266,8 @@ class _Paging:
         call = self._call
         assert call.services.front is not None
         ids = {row["topic_id"] for group in fields["groups"] for row in group["topics"]}
-        try:
+        with or_close():
             names = await call.services.front.topic_names(call.asker, ids) if ids else {}
-        except (ClientError, ListingFailed) as failed:
-            raise CloseClient(str(failed)) from failed
         gone = await self._hidden(names.values())
         for topic_id, name in names.items():
             if name not in gone:  # its place would say that it is there

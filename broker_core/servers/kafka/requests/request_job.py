@@ -8,14 +8,14 @@ from collections.abc import Callable, Coroutine, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from broker_core.errors import ListingFailed, TooManyRequests
+from broker_core.errors import TooManyRequests
 from broker_core.listing import FieldsReader
 from broker_core.memory import SMALL_ANSWER, PermitBudget
 from broker_core.pipeline import one_line_of_denials
 from broker_core.servers.connection import Closing, OutgoingAnswer
 from broker_core.servers.kafka.large_requests import LARGE, let_go
 from broker_core.servers.kafka.request_metrics import CLOSED, CUT, error_in
-from broker_core.servers.kafka.requests.call import CloseClient, KafkaCall
+from broker_core.servers.kafka.requests.call import CloseClient, KafkaCall, or_close
 from broker_core.servers.kafka.requests.handler_row import HandlerRow
 from broker_core.wire.kafka import Buffer, Encoded, EncodedRows, Fields, MalformedMessage, response_frame
 
@@ -78,7 +78,7 @@ class RequestJob:
 
     @property
     def _tells_throttle(self) -> bool:
-        return self._row.api.has_answer_field("throttle_time_ms", self._call.version)
+        return self._row.api.response.has("throttle_time_ms", self._call.version)
 
     async def _answered(self) -> OutgoingAnswer:
         call = self._call
@@ -126,10 +126,8 @@ class RequestJob:
             except MalformedMessage as error:
                 raise CloseClient(str(error), "bad_frame") from error
             call = replace(call, body=body)
-        try:
+        with or_close():
             await call.services.authorizer.refresh(call)
-        except ListingFailed as failure:
-            raise CloseClient(failure.message) from failure
         return await self._row.answered(call)
 
     async def _framed(self, fields: Fields) -> list[Buffer]:

@@ -230,7 +230,7 @@ class SaslSession:
         Clients overlook the error in Metadata, and take its answer for an empty cluster.
         """
         last = b""
-        if api is not METADATA and api.has_error_code(header.api_version):
+        if api is not METADATA and api.response.has("error_code", header.api_version):
             last = _frame(api, header, {"error_code": ErrorCode.ILLEGAL_SASL_STATE})
         return Closing("authentication", "request before authentication", {"api": api.name}, last=last)
 

@@ -33,7 +33,7 @@ class NamedTopic(NamedTuple):
     ``name`` is ``None`` for an id whose name the client may not know, ``topic_id`` zero if it is unknown.
 
     ``partitions`` is the number that clients see, 0 with an error. ``record`` is the topic in the catalogue; ``None``
-    with an error, and for topics that are not the catalogue's: such a topic has the ``told_configs``.
+    with an error, and for topics that are not the catalogue's: such a topic has the ``given_configs``.
     """
 
     name: str | None
@@ -43,12 +43,12 @@ class NamedTopic(NamedTuple):
     error: ErrorCode = ErrorCode.NONE
     message: str | None = None
     record: TopicRecord | None = None
-    told_configs: Mapping[str, str] = _NONE
+    given_configs: Mapping[str, str] = _NONE
 
     @property
     def configs(self) -> Mapping[str, str]:
         """The configs that the topic sets itself, as far as they are known."""
-        return self.told_configs if self.record is None else self.record.configs
+        return self.given_configs if self.record is None else self.record.configs
 
 
 class NamedTopics:
@@ -202,10 +202,10 @@ def _of_name(name: str, found: Found) -> NamedTopic:
     partitions, record = found.partitions or 1, found.record
     if record is not None:
         return NamedTopic(name, record.topic_id, partitions, internal, ErrorCode.NONE, None, record)
-    told = found.details
-    topic_id = uuid.UUID(bytes=told["topic_id"]) if "topic_id" in told else ZERO_ID
-    configs = sound_configs(told["configs"]) if "configs" in told else _NONE
-    return NamedTopic(name, topic_id, partitions, internal, told_configs=configs)
+    details = found.details
+    topic_id = uuid.UUID(bytes=details["topic_id"]) if "topic_id" in details else ZERO_ID
+    configs = sound_configs(details["configs"]) if "configs" in details else _NONE
+    return NamedTopic(name, topic_id, partitions, internal, given_configs=configs)
 
 
 def _of_id(topic_id: uuid.UUID, found: Found) -> NamedTopic:

@@ -123,11 +123,11 @@ def _assigned(
     row: Fields, name: TopicName, configs: Mapping[str, str], node_id: int
 ) -> TopicToCreate | RowError:
     """A topic whose partitions are assigned to brokers, all of them to the only one."""
-    for field, told in (("replication_factor", "replication factor"), ("num_partitions", "numPartitions")):
+    for field, words in (("replication_factor", "replication factor"), ("num_partitions", "numPartitions")):
         if row[field] != -1:
             return RowError(
                 ErrorCode.INVALID_REQUEST,
-                f"A manual partition assignment was specified, but {told} was not set to -1.",
+                f"A manual partition assignment was specified, but {words} was not set to -1.",
             )
     indices: set[int] = set()
     for each in row["assignments"]:

@@ -21,7 +21,7 @@ from broker_core.names import column_data
 from broker_core.wire.kafka.api import Api
 from broker_core.wire.kafka.fields import Fields
 from broker_core.wire.kafka.known_apis import NOT_ASKED
-from broker_core.wire.kafka.reader import MalformedMessage, Reader
+from broker_core.wire.kafka.reader import MalformedMessage, Reader, varint
 from broker_core.wire.kafka.topic_fragments.family import Family, Layout
 from broker_core.wire.kafka.topic_fragments.one_node_fragments import family_version
 from broker_core.wire.kafka.writer import unsigned_varint
@@ -113,9 +113,9 @@ def read_placed_topics(data: bytes, at: int, count: int) -> tuple[PlacedTopics, 
     try:
         for _ in range(count):
             error = data[at] << 8 | data[at + 1]
-            size, name_at = _varint(data, at + 2)
+            size, name_at = varint(data, at + 2)
             id_at = name_at + size - 1
-            number, first = _varint(data, id_at + 17)
+            number, first = varint(data, id_at + 17)
             end = _partitions_end(data, first, number - 1)
             if size < 2 or number < 1 or data[end + 4]:
                 raise MalformedMessage(f"a topic at byte {at} has no name, no partitions or unknown fields")
@@ -143,19 +143,6 @@ def read_placed_topics(data: bytes, at: int, count: int) -> tuple[PlacedTopics, 
 
 #: UNKNOWN_TOPIC_OR_PARTITION.
 _GONE: Final = 3
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """A number of up to four bytes, and its end."""
-    value = shift = 0
-    while shift < 28:
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < _LONG:
-            return value, at
-        shift += 7
-    raise MalformedMessage(f"the variable-length integer before byte {at} is too long")
 
 
 def _partitions_end(data: bytes, at: int, count: int) -> int:
