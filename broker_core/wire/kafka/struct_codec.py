@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import struct
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import groupby
 from typing import Any, Final, NamedTuple
 
@@ -60,7 +61,7 @@ def struct_codec(
         parts = list(group)
         if packed and len(parts) > 1:
             together = struct.Struct(">" + "".join(part.codec.packed for part in parts))
-            reads.append((tuple(part.name for part in parts), _reading(together)))
+            reads.append((tuple(part.name for part in parts), partial(Reader.unpacked, values=together)))
             writes.append(_writing(together, parts))
         else:
             reads += [(part.name, part.codec.read) for part in parts]
@@ -106,13 +107,6 @@ def struct_codec(
                 writer.raw(inner.joined())
 
     return Codec(read, write)
-
-
-def _reading(together: struct.Struct) -> Callable[[Reader], tuple[Any, ...]]:
-    def read(reader: Reader) -> tuple[Any, ...]:
-        return reader.unpacked(together)
-
-    return read
 
 
 def _writing(

@@ -311,14 +311,8 @@ def _remade(placements: pa.LargeBinaryArray, remake: _Remake) -> pa.LargeBinaryA
         rows = rows[at[rows] < ends[rows]]
     topic, start = np.concatenate(topics), np.concatenate(starts)
     shapes = np.stack([np.concatenate(each) for each in sizes], axis=1)
-    columns, order = [pa.array([], _BYTES)], [np.zeros(0, np.int64)]
-    for shape in np.unique(shapes, axis=0):
-        of_shape = np.flatnonzero((shapes == shape).all(axis=1))
-        columns.append(remake(data, start[of_shape], shape.tolist()))
-        order.append(of_shape)
-    made = pa.concat_arrays(columns)
+    made, found = _by_value(shapes, lambda rows, shape: remake(data, start[rows], shape.tolist()))
     # In the order of topics, and of partitions within a topic.
-    found = np.concatenate(order)
     taken = made.take(pa.array(np.lexsort((start[found], topic[found]))))
     data_of, edges = column_data(taken)
     firsts = np.searchsorted(np.sort(topic), np.arange(len(placements) + 1))
@@ -337,17 +331,28 @@ def _rows_without(lost: list[int], data: _Array, starts: _Array, shape: Sequence
     at = _FIXED + 2 + 4 * (shape[0] + shape[1])  # of the number of offline replicas
     known = _numbers(block, at + 1, shape[2])
     is_new = np.isin(replicas, lost) & ~(replicas[:, :, None] == known[:, None, :]).any(axis=2)
-    columns, order = [pa.array([], _BYTES)], [np.zeros(0, np.int64)]
-    for these in np.unique(is_new, axis=0):
-        rows = np.flatnonzero((is_new == these).all(axis=1))
+
+    def without(rows: _Array, these: _Array) -> pa.LargeBinaryArray:
         some = block[rows]
         size = np.full((len(rows), 1), 1 + shape[2] + these.sum(), np.uint8)
         offline = np.ascontiguousarray(replicas[rows][:, these].astype(">i4")).view(np.uint8)
         no_tags = np.zeros((len(rows), 1), np.uint8)
-        pieces = (some[:, :at], size, some[:, at + 1 :], offline.reshape(len(rows), -1), no_tags)
-        columns.append(_joined(pieces))
+        return _joined((some[:, :at], size, some[:, at + 1 :], offline.reshape(len(rows), -1), no_tags))
+
+    made, order = _by_value(is_new, without)
+    return made.take(pa.array(np.argsort(order)))
+
+
+def _by_value(
+    values: _Array, make: Callable[[_Array, _Array], pa.LargeBinaryArray]
+) -> tuple[pa.LargeBinaryArray, _Array]:
+    """What is made of the rows of each distinct value, one after another, and the numbers of the rows."""
+    columns, order = [pa.array([], _BYTES)], [np.zeros(0, np.int64)]
+    for value in np.unique(values, axis=0):
+        rows = np.flatnonzero((values == value).all(axis=1))
+        columns.append(make(rows, value))
         order.append(rows)
-    return pa.concat_arrays(columns).take(pa.array(np.argsort(np.concatenate(order))))
+    return pa.concat_arrays(columns), np.concatenate(order)
 
 
 def _numbers(block: _Array, at: int, count: int) -> _Array:
