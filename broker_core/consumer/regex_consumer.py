@@ -7,6 +7,7 @@ import logging
 import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
+from functools import partial
 from typing import Any, Final, Self, TypeAlias
 
 import pulsar
@@ -85,12 +86,13 @@ class RegexConsumer(LoopBound):
         pattern = topics_pattern if isinstance(topics_pattern, str) else topics_pattern.pattern
         self.service_url: Final = service_url
         self.subscription_name: Final = subscription_name
-        self._auth, self._tls = auth, tls
-        self._timeouts: dict[str, Any] = {
+        timeouts: dict[str, Any] = {
             "operation_timeout": operation_timeout,
             "connect_timeout": connect_timeout,
         }
-        self._client_options = dict(client_options or {})
+        self._official = partial(
+            official_client, service_url, auth=auth, tls=tls, options=dict(client_options or {}), **timeouts
+        )
         self._schema = subscribe_options.pop("schema", None) or pulsar.schema.BytesSchema()
         self._subscribe_options = {
             **subscribe_options,
@@ -104,7 +106,7 @@ class RegexConsumer(LoopBound):
             subscription_name, subscribe_options.get("dead_letter_policy")
         )
         self._queue_size, self._parallel = queue_size, parallel
-        self._lookups = LookupClient(lookup_url or service_url, auth=auth, tls=tls, **self._timeouts)
+        self._lookups = LookupClient(lookup_url or service_url, auth=auth, tls=tls, **timeouts)
         self._discovery: Final = PatternDiscovery(
             self._lookups,
             pattern,
@@ -155,9 +157,7 @@ class RegexConsumer(LoopBound):
         """
         if self._topics is not None or self._closing is not None:
             raise RuntimeError("a RegexConsumer is started once")
-        self._client = await official_client(
-            self.service_url, auth=self._auth, tls=self._tls, options=self._client_options, **self._timeouts
-        )
+        self._client = await self._official()
         self._topics = TopicSubscriptions(self._open, queue_size=self._queue_size, places=self._parallel)
         try:
             first = await anext(self._discovery)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import Final, Protocol, Self, TypeAlias
 
@@ -144,13 +145,17 @@ class LookupSession(LoopBound):
         self.service_url = ServiceUrl.parse(service_url)
         self.client_version = client_version or default_client_version()
         self._operation_timeout = operation_timeout
-        self._connect_timeout = connect_timeout
-        self._keep_alive = keep_alive
-        self._max_frame = max_frame
-        self._tls = (tls or ClientTls()) if self.service_url.is_tls else None
-        self._credentials = credentials
-        self._original = original
-        self._on_lost = on_lost
+        self._open = partial(
+            LookupConnection.open,
+            client_version=self.client_version,
+            tls=(tls or ClientTls()) if self.service_url.is_tls else None,
+            credentials=credentials,
+            original=original,
+            connect_timeout=connect_timeout,
+            keep_alive=keep_alive,
+            max_frame=max_frame,
+            on_lost=on_lost,
+        )
         self._connection: LookupConnection | None = None
 
     async def connect(self, *, first: int = 0) -> None:
@@ -158,17 +163,7 @@ class LookupSession(LoopBound):
         addresses = self.service_url.addresses
         for attempt in range(len(addresses)):
             try:
-                self._connection = await LookupConnection.open(
-                    addresses[(first + attempt) % len(addresses)],
-                    client_version=self.client_version,
-                    tls=self._tls,
-                    credentials=self._credentials,
-                    original=self._original,
-                    connect_timeout=self._connect_timeout,
-                    keep_alive=self._keep_alive,
-                    max_frame=self._max_frame,
-                    on_lost=self._on_lost,
-                )
+                self._connection = await self._open(addresses[(first + attempt) % len(addresses)])
                 return
             except ClientError:
                 if attempt + 1 == len(addresses):

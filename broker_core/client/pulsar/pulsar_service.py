@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Final, TypeVar
 
 from broker_core.client.client_errors import ConnectionLost, UnexpectedAnswer, is_passing
@@ -54,12 +55,15 @@ class PulsarService:
     ) -> None:
         """``max_answer`` bounds a frame, in bytes."""
         self.url: Final = ServiceUrl.parse(service_url)
-        self._client_version = client_version
-        self._credentials = credentials
-        self._tls = tls
-        self._connect_timeout = connect_timeout
-        self._keep_alive = keep_alive
-        self._max_answer = max_answer
+        self._session = partial(
+            LookupSession,
+            client_version=client_version,
+            connect_timeout=connect_timeout,
+            keep_alive=keep_alive,
+            max_frame=max_answer,
+            tls=tls,
+            credentials=credentials,
+        )
         self._options = PoolOptions(
             connection_wait=_NEVER,
             patience=_PATIENCE,
@@ -161,15 +165,8 @@ class PulsarService:
 
     def _pool(self, url: ServiceUrl) -> ConnectionPool[LookupSession]:
         async def connect(address: Address, on_lost: Callable[[], None]) -> LookupSession:
-            session = LookupSession(
-                f"pulsar{'+ssl' if url.is_tls else ''}://{shown_address(address)}",
-                client_version=self._client_version,
-                connect_timeout=self._connect_timeout,
-                keep_alive=self._keep_alive,
-                max_frame=self._max_answer,
-                tls=self._tls,
-                credentials=self._credentials,
-                on_lost=on_lost,
+            session = self._session(
+                f"pulsar{'+ssl' if url.is_tls else ''}://{shown_address(address)}", on_lost=on_lost
             )
             await session.connect()
             return session
