@@ -14,8 +14,9 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from types import TracebackType
-from typing import Any, Final, Protocol, Self
+from typing import Any, Final, Protocol, Self, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -32,6 +33,8 @@ from broker_core.redaction import quoted
 from broker_core.wire.pulsar import CommandWatchTopicUpdate
 
 __all__ = ["ListsTopics", "PatternDiscovery", "TopicsChange", "WatchesTopics", "namespace_of_pattern"]
+
+T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
@@ -199,16 +202,16 @@ class PatternDiscovery:
             if self._watch is None:
                 self._watch = _Watch(self, self._watches, self._on_watching)
         elif self._on_watching is not None:
-            message, self._on_watching = self._on_watching, None
-            message(False)
+            on_watching, self._on_watching = self._on_watching, None
+            on_watching(False)
 
     async def _until_due(self) -> None:
         loop = asyncio.get_running_loop()
         delay = self._due_at - loop.time()
         if delay > 0:
             await ended_within(delay, self._wake.wait())
-        message = self._hash is not None and self._watch is not None and bool(self._watch.updates)
-        if not message or loop.time() >= self._due_at:
+        has_updates = self._hash is not None and self._watch is not None and bool(self._watch.updates)
+        if not has_updates or loop.time() >= self._due_at:
             # It stays due until it was answered: a cancelled question is asked again at once.
             self._due_at = 0.0
         self._wake.clear()
@@ -224,12 +227,10 @@ class PatternDiscovery:
             self._fail(error)
             return None
         listed = listing.names if listing.changed else None
-        if len(self._known.names) + len(listed if listed is not None else ()) > _INLINE:
-            outcome = await asyncio.to_thread(self._known.after, listed, self.confirmations)
-        else:
-            outcome = self._known.after(listed, self.confirmations)
+        size = len(self._known.names) + len(listed if listed is not None else ())
+        known = await _computed(size, partial(self._known.after, listed, self.confirmations))
         # From here on nothing waits: all of it has happened, or nothing.
-        self._known, added, removed = outcome
+        self._known, added, removed = known
         self._hash = listing.topics_hash
         if self._watch is not None and self._watch.updates:
             self._wake.set()
@@ -246,23 +247,21 @@ class PatternDiscovery:
         watch = self._watch
         assert watch is not None
         updates = watch.updates
-        message = list(updates)
+        reported = list(updates)
         # An answer may have had some of them already.
-        had = max((row for row, each in enumerate(message, 1) if each.topics_hash == self._hash), default=0)
-        if len(self._known.names) > _INLINE:
-            outcome = await asyncio.to_thread(_updated, self._known, self.namespace, message, had)
-        else:
-            outcome = _updated(self._known, self.namespace, message, had)
+        had = max((row for row, each in enumerate(reported, 1) if each.topics_hash == self._hash), default=0)
+        work = partial(_updated, self._known, self.namespace, reported, had)
+        known = await _computed(len(self._known.names), work)
         if watch.updates is updates:
-            watch.updates = deque(list(updates)[len(message) :])
+            watch.updates = deque(list(updates)[len(reported) :])
             if watch.updates:
                 self._wake.set()
-        if outcome is None:
+        if known is None:
             watch.does_not_fit()
             return None
         watch.misfits = 0
-        self._known, added, removed = outcome
-        self._hash = message[-1].topics_hash
+        self._known, added, removed = known
+        self._hash = reported[-1].topics_hash
         if not len(added) and not len(removed):
             return None
         return TopicsChange(TopicListing(added), TopicListing(removed))
@@ -354,6 +353,11 @@ class _Watch:
             self._say(False)
             longest = max(discovery.period, _LONGEST_RETRY)
             await asyncio.sleep(backoff(failures, _FIRST_RETRY, longest))
+
+
+async def _computed(names: int, work: Callable[[], T]) -> T:
+    """The result of ``work`` with so many names."""
+    return await asyncio.to_thread(work) if names > _INLINE else work()
 
 
 def _updated(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import datetime
 from functools import partial
 from typing import Any, Final, Self, TypeAlias
@@ -224,13 +224,10 @@ class RegexConsumer(LoopBound):
         await self._stop_following()
         topics = self._running
         topics.give_up()
-        outcomes = await asyncio.gather(*(known.unsubscribe() for known in topics), return_exceptions=True)
-        await self.close()
-        failed = [outcome for outcome in outcomes if isinstance(outcome, Exception)]
-        if failed:
-            raise ExceptionGroup(
-                f"{len(failed)} of {counted(len(outcomes), 'topic')} keep their subscription", failed
-            )
+        try:
+            await _for_each(topics, TopicSubscription.unsubscribe, "subscription")
+        finally:
+            await self.close()
 
     async def receive(self, timeout: float | None = None) -> pulsar.Message:
         """The next message, of the topics in turns. Cancelled, it has taken none.
@@ -306,12 +303,7 @@ class RegexConsumer(LoopBound):
         if not _is_of_all_topics(where):
             raise ValueError("the id of a message belongs to one topic: name it")
         opened = [known for known in self._running if known.is_open]
-        outcomes = await asyncio.gather(*(known.seek(where) for known in opened), return_exceptions=True)
-        failed = [outcome for outcome in outcomes if isinstance(outcome, Exception)]
-        if failed:
-            raise ExceptionGroup(
-                f"{len(failed)} of {counted(len(opened), 'topic')} keep their position", failed
-            )
+        await _for_each(opened, lambda known: known.seek(where), "position")
 
     async def last_message_id(self, topic: str) -> pulsar.MessageId:
         """The id of the last message of a topic."""
@@ -380,6 +372,18 @@ class RegexConsumer(LoopBound):
         """Let the start fail if the first listing fails for as long as it may be repeated. Later failures pass."""
         if not self._listed:
             raise error
+
+
+async def _for_each(
+    topics: Iterable[TopicSubscription], call_one: Callable[[TopicSubscription], Awaitable[None]], kept: str
+) -> None:
+    """Call a function for each topic at once. Raises an :exc:`ExceptionGroup` of all failures, whose text says what the
+    failed topics have ``kept``.
+    """
+    results = await asyncio.gather(*map(call_one, topics), return_exceptions=True)
+    failed = [each for each in results if isinstance(each, Exception)]
+    if failed:
+        raise ExceptionGroup(f"{len(failed)} of {counted(len(results), 'topic')} keep their {kept}", failed)
 
 
 def _own_dead_letters(subscription_name: str, policy: Any) -> Callable[[str], bool]:

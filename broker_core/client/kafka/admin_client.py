@@ -9,7 +9,7 @@ from typing import Final, overload
 
 from broker_core.client.client_errors import ConnectionLost
 from broker_core.client.client_tls import ClientTls
-from broker_core.client.kafka.asking import Asking
+from broker_core.client.kafka.attempts import Attempts
 from broker_core.client.kafka.bootstrap import bootstrap_addresses
 from broker_core.client.kafka.calls import partitions as of_partitions
 from broker_core.client.kafka.calls.acls import acl_pages, create_acls, delete_acls
@@ -155,7 +155,7 @@ class AdminClient(LoopBound):
         """Make topics, each by itself; ``validate_only`` only checks whether it would succeed. The error of a failed
         topic is not raised here, but by ``result.all()``, and by each method of the result for that topic.
         """
-        return await create_topics(self._asking(timeout), topics, validate_only=validate_only)
+        return await create_topics(self._attempts(timeout), topics, validate_only=validate_only)
 
     @overload
     async def describe_topics(
@@ -197,8 +197,8 @@ class AdminClient(LoopBound):
         """Delete topics, each by itself, by name or by id; another topic of the same name is not deleted by the id."""
         wanted = as_collection(topics)
         if isinstance(wanted, TopicIdCollection):
-            return await delete_by_id(self._asking(timeout), wanted)
-        return await delete_by_name(self._asking(timeout), wanted)
+            return await delete_by_id(self._attempts(timeout), wanted)
+        return await delete_by_name(self._attempts(timeout), wanted)
 
     async def create_partitions(
         self,
@@ -208,7 +208,7 @@ class AdminClient(LoopBound):
         timeout: float | None = None,
     ) -> Results[str, None]:
         """Raise the numbers of partitions of topics to the given ones."""
-        return await create_partitions(self._asking(timeout), partitions, validate_only=validate_only)
+        return await create_partitions(self._attempts(timeout), partitions, validate_only=validate_only)
 
     # ---- configs -------------------------------------------------------------------------------------------
 
@@ -240,7 +240,7 @@ class AdminClient(LoopBound):
         timeout: float | None = None,
     ) -> Results[ConfigResource, None]:
         """Change some configs of each resource, and leave the others: all changes of a resource are made, or none."""
-        return await incremental_alter_configs(self._asking(timeout), changes, validate_only=validate_only)
+        return await incremental_alter_configs(self._attempts(timeout), changes, validate_only=validate_only)
 
     # ---- ACLs ----------------------------------------------------------------------------------------------
 
@@ -254,13 +254,13 @@ class AdminClient(LoopBound):
         self, bindings: Iterable[AclBinding], *, timeout: float | None = None
     ) -> Results[AclBinding, None]:
         """Add bindings, each by itself; one that is there already is no error."""
-        return await create_acls(self._asking(timeout), bindings)
+        return await create_acls(self._attempts(timeout), bindings)
 
     async def delete_acls(
         self, filters: Iterable[AclFilter], *, timeout: float | None = None
     ) -> Results[AclFilter, Results[AclBinding, None]]:
         """Remove the bindings that match; returns the matched ones by filter."""
-        return await delete_acls(self._asking(timeout), filters)
+        return await delete_acls(self._attempts(timeout), filters)
 
     # ---- pages ---------------------------------------------------------------------------------------------
 
@@ -441,13 +441,13 @@ class AdminClient(LoopBound):
     ) -> ClusterDescription:
         """The id of the cluster, its nodes and its controller."""
         return await describe_cluster(
-            self._asking(timeout), include_authorized_operations=include_authorized_operations
+            self._attempts(timeout), include_authorized_operations=include_authorized_operations
         )
 
     async def api_versions(self, *, timeout: float | None = None) -> Mapping[int, tuple[int, int]]:
         """The versions of the APIs that a node has: from and to, by key."""
-        asking = self._asking(timeout)
-        return (await asking.until_answered(asking.cluster.any_node)).versions
+        attempts = self._attempts(timeout)
+        return (await attempts.until_answered(attempts.cluster.any_node)).versions
 
     async def close(self) -> None:
         """Close all connections; requests fail, now and later. Closing again does nothing."""
@@ -462,14 +462,14 @@ class AdminClient(LoopBound):
     def _pager(self, limit: int | None) -> Pager:
         """Pages that are operations by themselves."""
         units = self._most if limit is None else min(at_least(1, limit, "limit"), self._most)
-        return Pager(partial(self._asking, None), units)
+        return Pager(partial(self._attempts, None), units)
 
     def _whole(self, timeout: float | None) -> Pager:
         """All pages of one operation."""
-        asking = self._asking(timeout)
-        return Pager(lambda: asking, self._most)
+        attempts = self._attempts(timeout)
+        return Pager(lambda: attempts, self._most)
 
-    def _asking(self, timeout: float | None) -> Asking:
+    def _attempts(self, timeout: float | None) -> Attempts:
         seconds = self._api_timeout if timeout is None else timeout
         check_seconds("timeout", seconds)
         if self._is_closed:
@@ -477,7 +477,7 @@ class AdminClient(LoopBound):
         self._check_loop()
         if self._cluster is None:
             self._cluster = ClusterConnections(self._addresses, self._open)
-        return Asking(self._cluster, seconds, self._options.request_timeout, self._retries)
+        return Attempts(self._cluster, seconds, self._options.request_timeout, self._retries)
 
     async def _open(self, address: Address) -> NodeConnection:
         return await NodeConnection.open(address, self._options)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, TypeVar, overload
 
 from broker_core.client.client_errors import ClientError, UnexpectedAnswer
-from broker_core.client.kafka.asking import Asking
+from broker_core.client.kafka.attempts import Attempts
 from broker_core.client.kafka.kafka_errors import raise_for
 from broker_core.client.kafka.node_connection import NodeConnection
 from broker_core.client.kafka.results import PagedBy, Results, complete
@@ -28,7 +28,7 @@ T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 #: Gives the node to ask.
-Connect: TypeAlias = Callable[[Asking], Awaitable[NodeConnection]]
+Connect: TypeAlias = Callable[[Attempts], Awaitable[NodeConnection]]
 
 _ID: Final = "topic_id"
 
@@ -108,9 +108,9 @@ async def joined(
 
 @dataclass(frozen=True, slots=True)
 class Pager:
-    """Asks for pages of ``limit`` units, each within the time that ``asking`` gives it."""
+    """Asks for pages of ``limit`` units, each within the time that ``attempts`` gives it."""
 
-    asking: Callable[[], Asking]
+    attempts: Callable[[], Attempts]
     limit: int
 
     def parts(self, items: Iterable[T]) -> Iterator[list[T]]:
@@ -136,11 +136,11 @@ class Pager:
         """
         cursor: Fields | None = None
         while True:
-            asking = self.asking()
+            attempts = self.attempts()
             request = {**body, "response_pagination_limit": self.limit, "cursor": cursor}
 
-            async def ask(asking: Asking = asking, request: Fields = request) -> tuple[Fields, bool]:
-                connection = await connect(asking)
+            async def ask(attempts: Attempts = attempts, request: Fields = request) -> tuple[Fields, bool]:
+                connection = await connect(attempts)
                 has_pages = await connection.has_pages()
                 if request["cursor"] is not None and not has_pages:
                     raise UnexpectedAnswer("the server that has the next page has no pages")
@@ -149,7 +149,7 @@ class Pager:
                 check(value)
                 return value, has_pages
 
-            value, has_pages = await asking.until_answered(ask)
+            value, has_pages = await attempts.until_answered(ask)
             yield value, "server" if has_pages else "client" if cut else None
             following = value["next_cursor"]
             if following is None:

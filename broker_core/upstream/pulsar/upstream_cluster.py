@@ -150,8 +150,8 @@ class UpstreamCluster:
         return made
 
     def _changed(self, namespace: NamespaceName) -> None:
-        for told in self.on_change:
-            told(namespace)
+        for hook in self.on_change:
+            hook(namespace)
 
     def _snapshot_lister(self, permits: Permits, stored: StoredSnapshots | None) -> SnapshotLister:
         options, upstream = self.options, self.options.upstream

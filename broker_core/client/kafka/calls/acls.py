@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
 from broker_core.client.client_errors import ClientError, UnexpectedAnswer
-from broker_core.client.kafka.asking import Asking
+from broker_core.client.kafka.attempts import Attempts
 from broker_core.client.kafka.calls.nodes import any_node
 from broker_core.client.kafka.calls.rows import answered_rows, row_error
 from broker_core.client.kafka.given import all_of
@@ -34,7 +34,7 @@ async def acl_pages(pager: Pager, wanted: AclFilter) -> AsyncIterator[Page[AclBi
         yield Page(found, paged_by)
 
 
-async def create_acls(asking: Asking, bindings: Iterable[AclBinding]) -> Results[AclBinding, None]:
+async def create_acls(attempts: Attempts, bindings: Iterable[AclBinding]) -> Results[AclBinding, None]:
     """Add each binding by itself; one that exists already is no error."""
 
     def request(some: list[AclBinding]) -> Fields:
@@ -45,11 +45,11 @@ async def create_acls(asking: Asking, bindings: Iterable[AclBinding]) -> Results
         return {each: row_error(row) for each, row in zip(some, rows, strict=True)}
 
     wanted = dict.fromkeys(all_of(AclBinding, bindings, "bindings"))
-    return Results(await answered_rows(asking, wanted, any_node, CREATE_ACLS, request, read))
+    return Results(await answered_rows(attempts, wanted, any_node, CREATE_ACLS, request, read))
 
 
 async def delete_acls(
-    asking: Asking, filters: Iterable[AclFilter]
+    attempts: Attempts, filters: Iterable[AclFilter]
 ) -> Results[AclFilter, Results[AclBinding, None]]:
     """Remove the matching bindings; returns them by filter: each is removed, or has an error of its own."""
 
@@ -63,7 +63,7 @@ async def delete_acls(
         return {each: row_error(row) or _deleted(row) for each, row in zip(some, rows, strict=True)}
 
     wanted = dict.fromkeys(all_of(AclFilter, filters, "filters"))
-    return Results(await answered_rows(asking, wanted, any_node, DELETE_ACLS, request, read))
+    return Results(await answered_rows(attempts, wanted, any_node, DELETE_ACLS, request, read))
 
 
 def _deleted(row: dict[str, Any]) -> Results[AclBinding, None]:

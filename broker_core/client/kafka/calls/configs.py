@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any
 
 from broker_core.client.client_errors import ClientError
-from broker_core.client.kafka.asking import Asking
+from broker_core.client.kafka.attempts import Attempts
 from broker_core.client.kafka.calls.nodes import at_node
 from broker_core.client.kafka.calls.rows import answered_rows, row_error
 from broker_core.client.kafka.configs import (
@@ -59,7 +59,7 @@ async def config_pages(
 
 
 async def incremental_alter_configs(
-    asking: Asking, changes: Mapping[ConfigResource, Sequence[AlterConfigOp]], *, validate_only: bool
+    attempts: Attempts, changes: Mapping[ConfigResource, Sequence[AlterConfigOp]], *, validate_only: bool
 ) -> Results[ConfigResource, None]:
     """Change each resource by itself: all of its changes, or none."""
     given = {
@@ -79,7 +79,7 @@ async def incremental_alter_configs(
     rows: dict[ConfigResource, ClientError | None] = {}
     for node_id, some in _by_node(given).items():
         connect = at_node(node_id)
-        rows |= await answered_rows(asking, some, connect, INCREMENTAL_ALTER_CONFIGS, request, read)
+        rows |= await answered_rows(attempts, some, connect, INCREMENTAL_ALTER_CONFIGS, request, read)
     return Results({each: rows[each] for each in given})
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from broker_core.client.kafka.asking import Asking
+from broker_core.client.kafka.attempts import Attempts
 from broker_core.client.kafka.calls.nodes import controller
 from broker_core.client.kafka.calls.rows import answered_rows, errors_by
 from broker_core.client.kafka.results import Results
@@ -16,7 +16,7 @@ __all__ = ["create_partitions"]
 
 
 async def create_partitions(
-    asking: Asking, partitions: Mapping[str, NewPartitions | int], *, validate_only: bool
+    attempts: Attempts, partitions: Mapping[str, NewPartitions | int], *, validate_only: bool
 ) -> Results[str, None]:
     """Add partitions to each topic by itself; a number is the total of its partitions."""
     given = {
@@ -27,12 +27,12 @@ async def create_partitions(
     def request(names: list[str]) -> Fields:
         return {
             "topics": [_topic_row(name, given[name]) for name in names],
-            "timeout_ms": asking.timeout_ms,
+            "timeout_ms": attempts.timeout_ms,
             "validate_only": validate_only,
         }
 
     read = errors_by("results", "name")
-    return Results(await answered_rows(asking, given, controller, CREATE_PARTITIONS, request, read))
+    return Results(await answered_rows(attempts, given, controller, CREATE_PARTITIONS, request, read))
 
 
 def _topic_row(name: str, wanted: NewPartitions) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from broker_core.client.client_errors import ClientError, InvalidQuestion
-from broker_core.client.kafka.asking import Asking
+from broker_core.client.kafka.attempts import Attempts
 from broker_core.client.kafka.calls.nodes import controller
 from broker_core.client.kafka.calls.rows import answered_rows, row_error
 from broker_core.client.kafka.configs import Config, ConfigEntry, ConfigSource
@@ -23,7 +23,7 @@ _UNKNOWN = -1
 
 
 async def create_topics(
-    asking: Asking, topics: Iterable[NewTopic], *, validate_only: bool
+    attempts: Attempts, topics: Iterable[NewTopic], *, validate_only: bool
 ) -> CreateTopicsResult:
     """Create each topic by itself; ``validate_only`` only checks whether that would succeed."""
     given: dict[str, NewTopic] = {}
@@ -36,7 +36,7 @@ async def create_topics(
     def request(names: list[str]) -> Fields:
         return {
             "topics": [_topic_row(given[name]) for name in names],
-            "timeout_ms": asking.timeout_ms,
+            "timeout_ms": attempts.timeout_ms,
             "validate_only": validate_only,
         }
 
@@ -44,7 +44,7 @@ async def create_topics(
         created.update((row["name"], _created(row)) for row in answer["topics"])
         return {row["name"]: row_error(row) for row in answer["topics"]}
 
-    rows = await answered_rows(asking, given, controller, CREATE_TOPICS, request, read)
+    rows = await answered_rows(attempts, given, controller, CREATE_TOPICS, request, read)
     return CreateTopicsResult(rows, created)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 
-from broker_core.client.kafka.asking import Asking
+from broker_core.client.kafka.attempts import Attempts
 from broker_core.client.kafka.calls.nodes import controller
 from broker_core.client.kafka.calls.rows import answered_rows, errors_by
 from broker_core.client.kafka.results import Results
@@ -17,7 +17,7 @@ __all__ = ["delete_by_id", "delete_by_name"]
 _WITH_IDS = 6
 
 
-async def delete_by_name(asking: Asking, topics: TopicNameCollection) -> Results[str, None]:
+async def delete_by_name(attempts: Attempts, topics: TopicNameCollection) -> Results[str, None]:
     """Delete each topic by itself."""
 
     def request(names: list[str]) -> Fields:
@@ -25,20 +25,22 @@ async def delete_by_name(asking: Asking, topics: TopicNameCollection) -> Results
         return {
             "topics": [{"name": name} for name in names],
             "topic_names": names,
-            "timeout_ms": asking.timeout_ms,
+            "timeout_ms": attempts.timeout_ms,
         }
 
     read = errors_by("responses", "name")
-    return Results(await answered_rows(asking, topics.topic_names, controller, DELETE_TOPICS, request, read))
+    return Results(
+        await answered_rows(attempts, topics.topic_names, controller, DELETE_TOPICS, request, read)
+    )
 
 
-async def delete_by_id(asking: Asking, topics: TopicIdCollection) -> Results[uuid.UUID, None]:
+async def delete_by_id(attempts: Attempts, topics: TopicIdCollection) -> Results[uuid.UUID, None]:
     """Delete each topic by itself. Another topic of the same name that was made meanwhile stays."""
 
     def request(ids: list[uuid.UUID]) -> Fields:
-        return {"topics": [{"topic_id": each} for each in ids], "timeout_ms": asking.timeout_ms}
+        return {"topics": [{"topic_id": each} for each in ids], "timeout_ms": attempts.timeout_ms}
 
     ids, read = topics.topic_ids, errors_by("responses", "topic_id")
     return Results(
-        await answered_rows(asking, ids, controller, DELETE_TOPICS, request, read, least=_WITH_IDS)
+        await answered_rows(attempts, ids, controller, DELETE_TOPICS, request, read, least=_WITH_IDS)
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from broker_core.client.kafka.asking import Asking
+from broker_core.client.kafka.attempts import Attempts
 from broker_core.client.kafka.authorized_operations import authorized_operations
 from broker_core.client.kafka.cluster import Cluster, Node, nodes_of
 from broker_core.client.kafka.kafka_errors import raise_for
@@ -26,11 +26,11 @@ class ClusterDescription:
     authorized_operations: frozenset[Operation] | None = None
 
 
-async def describe_cluster(asking: Asking, *, include_authorized_operations: bool) -> ClusterDescription:
+async def describe_cluster(attempts: Attempts, *, include_authorized_operations: bool) -> ClusterDescription:
     """The cluster with its nodes in the order of their ids."""
 
     async def ask() -> ClusterDescription:
-        connection = await asking.cluster.any_node()
+        connection = await attempts.cluster.any_node()
         flag = {"include_cluster_authorized_operations": include_authorized_operations}
         if connection.has(DESCRIBE_CLUSTER):
             value = await connection.ask(DESCRIBE_CLUSTER, flag)
@@ -51,4 +51,4 @@ async def describe_cluster(asking: Asking, *, include_authorized_operations: boo
             else None,
         )
 
-    return await asking.until_answered(ask)
+    return await attempts.until_answered(ask)

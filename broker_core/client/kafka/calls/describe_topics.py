@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, Final
 
 from broker_core.client.client_errors import ClientError, UnexpectedAnswer
-from broker_core.client.kafka.asking import Asking
+from broker_core.client.kafka.attempts import Attempts
 from broker_core.client.kafka.authorized_operations import authorized_operations
 from broker_core.client.kafka.calls.nodes import any_node
 from broker_core.client.kafka.cluster import Cluster, Node
@@ -98,19 +98,19 @@ async def describe_by_name(
     names = [name for name in topics.topic_names if name]
     pages = _DescribedPages(names)
 
-    async def ask(asking: Asking) -> Cluster | None:
-        connection = await asking.cluster.any_node()
+    async def ask(attempts: Attempts) -> Cluster | None:
+        connection = await attempts.cluster.any_node()
         if not connection.has(DESCRIBE_TOPIC_PARTITIONS):
             return None
-        cluster = await asking.cluster.cluster()
+        cluster = await attempts.cluster.cluster()
         while (request := pages.request()) is not None:
             pages.take(await connection.ask(DESCRIBE_TOPIC_PARTITIONS, request))
         return cluster
 
     paged_by: PagedBy = None
     if names:
-        asking = pager.asking()
-        cluster = await asking.until_answered(partial(ask, asking))
+        attempts = pager.attempts()
+        cluster = await attempts.until_answered(partial(ask, attempts))
         found: Mapping[Any, Fields] = pages.found
         paged_by = "server"
         if cluster is None:

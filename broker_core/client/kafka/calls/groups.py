@@ -62,7 +62,7 @@ async def listed_groups(
     """The groups of all nodes; each node lists its own."""
     body = {"states_filter": list(states), "types_filter": list(types)}
     least = 5 if types else 4 if states else 0
-    for node_id in await every_node(pager.asking()):
+    for node_id in await every_node(pager.attempts()):
         async for value, paged_by in pager.answers(LIST_GROUPS, body, at_node(node_id), least=least):
             rows = (
                 GroupListing(row["group_id"], row["protocol_type"], row["group_state"], row["group_type"])
@@ -76,7 +76,7 @@ async def listed_transactions(
 ) -> AsyncIterator[Page[TransactionListing]]:
     """The transactions of all nodes."""
     body = {"state_filters": list(states), "producer_id_filters": list(producer_ids)}
-    for node_id in await every_node(pager.asking()):
+    for node_id in await every_node(pager.attempts()):
         async for value, paged_by in pager.answers(LIST_TRANSACTIONS, body, at_node(node_id)):
             rows = (
                 TransactionListing(row["transactional_id"], row["producer_id"], row["transaction_state"])
@@ -230,7 +230,7 @@ async def _by_coordinator(
         return Results(rows, paged_by)
 
     every = list(dict.fromkeys(keys))
-    by_node, failed = await coordinators(pager.asking(), kind, every) if every else ({}, {})
+    by_node, failed = await coordinators(pager.attempts(), kind, every) if every else ({}, {})
     for part in pager.parts(failed):
         yield Results({each: failed[each] for each in part}, "client")
     for node_id, some in by_node.items():

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from typing import Final
 
 from broker_core.client.client_errors import UnexpectedAnswer
-from broker_core.client.kafka.asking import Asking
+from broker_core.client.kafka.attempts import Attempts
 from broker_core.client.kafka.calls.nodes import any_node
 from broker_core.client.kafka.kafka_errors import KafkaException, kafka_error, raise_for
 from broker_core.client.kafka.pages import Page, Pager
@@ -23,7 +23,7 @@ _EVERY: Final = {"topics": None, "allow_auto_topic_creation": False}
 
 async def list_topics(pager: Pager, *, list_internal: bool, topic_ids: bool) -> ListTopicsResult:
     """All topics that the asker may see; internal ones on demand."""
-    listed = None if topic_ids else await _names_alone(pager.asking(), list_internal=list_internal)
+    listed = None if topic_ids else await _names_alone(pager.attempts(), list_internal=list_internal)
     if listed is not None:
         return listed
     names: list[str] = []
@@ -44,11 +44,11 @@ async def list_topics(pager: Pager, *, list_internal: bool, topic_ids: bool) -> 
     return ListTopicsResult(names, bytes(internal), ids if topic_ids else None, paged_by)
 
 
-async def _names_alone(asking: Asking, *, list_internal: bool) -> ListTopicsResult | None:
+async def _names_alone(attempts: Attempts, *, list_internal: bool) -> ListTopicsResult | None:
     """The names of a server that has the API for them."""
 
     async def ask() -> ListTopicsResult | None:
-        connection = await asking.cluster.any_node()
+        connection = await attempts.cluster.any_node()
         if not connection.has(LIST_TOPICS):
             return None
         value = await connection.ask(LIST_TOPICS, {"list_internal": list_internal})
@@ -56,7 +56,7 @@ async def _names_alone(asking: Asking, *, list_internal: bool) -> ListTopicsResu
         rows = [row for row in value["topics"] if list_internal or not row["internal"]]
         return ListTopicsResult([row["name"] for row in rows], bytes(row["internal"] for row in rows))
 
-    return await asking.until_answered(ask)
+    return await attempts.until_answered(ask)
 
 
 async def topic_pages(pager: Pager, *, list_internal: bool) -> AsyncIterator[Page[TopicListing]]:

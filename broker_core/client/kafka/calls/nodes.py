@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from broker_core.client.client_errors import ClientError
-from broker_core.client.kafka.asking import Asking
+from broker_core.client.kafka.attempts import Attempts
 from broker_core.client.kafka.groups import TopicPartition
 from broker_core.client.kafka.kafka_errors import kafka_error, raise_for
 from broker_core.client.kafka.node_connection import NodeConnection
@@ -41,27 +41,27 @@ _MOVED: Final = frozenset(
 _MOST: Final = 1_000
 
 
-async def any_node(asking: Asking) -> NodeConnection:
-    return await asking.cluster.any_node()
+async def any_node(attempts: Attempts) -> NodeConnection:
+    return await attempts.cluster.any_node()
 
 
-async def controller(asking: Asking) -> NodeConnection:
-    return await asking.cluster.controller()
+async def controller(attempts: Attempts) -> NodeConnection:
+    return await attempts.cluster.controller()
 
 
 def at_node(node_id: int | None) -> Connect:
     """The node of this id; any node for ``None``."""
-    return any_node if node_id is None else lambda asking: asking.cluster.node(node_id)
+    return any_node if node_id is None else lambda attempts: attempts.cluster.node(node_id)
 
 
-async def every_node(asking: Asking) -> list[int]:
+async def every_node(attempts: Attempts) -> list[int]:
     """The ids of all nodes."""
 
     async def ask() -> list[int]:
-        asking.cluster.forget()  # one may have come since
-        return sorted((await asking.cluster.cluster()).nodes)
+        attempts.cluster.forget()  # one may have come since
+        return sorted((await attempts.cluster.cluster()).nodes)
 
-    return await asking.until_answered(ask)
+    return await attempts.until_answered(ask)
 
 
 def check_coordinator(rows: Iterable[Fields]) -> None:
@@ -72,7 +72,7 @@ def check_coordinator(rows: Iterable[Fields]) -> None:
 
 
 async def coordinators(
-    asking: Asking, kind: int, keys: Iterable[str]
+    attempts: Attempts, kind: int, keys: Iterable[str]
 ) -> tuple[dict[int, list[str]], dict[str, ClientError]]:
     """The keys by the node that is their coordinator, and the keys without one, even after some time. If there is one
     node, no question is needed.
@@ -84,13 +84,13 @@ async def coordinators(
     async def ask() -> None:
         found.clear()
         failed.clear()
-        nodes = (await asking.cluster.cluster()).nodes
+        nodes = (await attempts.cluster.cluster()).nodes
         if len(nodes) == 1:
             found[next(iter(nodes))] = wanted
             return
         answered: list[Fields] = []
         for low in range(0, len(wanted), _MOST):
-            connection = await asking.cluster.any_node()
+            connection = await attempts.cluster.any_node()
             request = {"key_type": kind, "coordinator_keys": wanted[low : low + _MOST]}
             rows = (await connection.ask(FIND_COORDINATOR, request, least=_SEVERAL))["coordinators"]
             answered += rows
@@ -103,7 +103,7 @@ async def coordinators(
         check_coordinator(answered)
 
     try:
-        await asking.until_answered(ask)
+        await attempts.until_answered(ask)
     except ClientError:
         if len(failed) + sum(map(len, found.values())) < len(wanted):
             raise
@@ -111,14 +111,14 @@ async def coordinators(
 
 
 async def leaders(
-    asking: Asking, partitions: Iterable[TopicPartition]
+    attempts: Attempts, partitions: Iterable[TopicPartition]
 ) -> tuple[dict[int, list[TopicPartition]], dict[TopicPartition, ClientError]]:
     """The partitions by the node that leads them, and the partitions without one."""
     wanted = list(partitions)
     names = sorted({each.topic for each in wanted})
 
     async def ask() -> tuple[dict[int, list[TopicPartition]], dict[TopicPartition, ClientError]]:
-        connection = await asking.cluster.any_node()
+        connection = await attempts.cluster.any_node()
         topics: dict[str, int] = {}
         known: dict[TopicPartition, Fields] = {}
         for low in range(0, len(names), _MOST):
@@ -150,7 +150,7 @@ async def leaders(
                 found.setdefault(one["leader_id"], []).append(each)
         return found, failed
 
-    return await asking.until_answered(ask)
+    return await attempts.until_answered(ask)
 
 
 def by_topic(

@@ -84,7 +84,7 @@ async def log_dirs(
 ) -> AsyncIterator[Page[ReplicaLog]]:
     """The logs in the directories of nodes."""
     topics = None if partitions is None else by_topic(partitions, "partitions", name="topic")
-    for node_id in await every_node(pager.asking()) if nodes is None else nodes:
+    for node_id in await every_node(pager.attempts()) if nodes is None else nodes:
         async for value, paged_by in pager.answers(
             DESCRIBE_LOG_DIRS, {"topics": topics}, at_node(node_id), check=_check_directories
         ):
@@ -150,7 +150,7 @@ async def _by_leader(
     described: Callable[[Fields], V],
 ) -> AsyncIterator[Results[TopicPartition, V]]:
     every = list(dict.fromkeys(partitions))
-    by_node, failed = await leaders(pager.asking(), every) if every else ({}, {})
+    by_node, failed = await leaders(pager.attempts(), every) if every else ({}, {})
     for part in pager.parts(failed):
         yield Results({each: failed[each] for each in part}, "client")
     for node_id, some in by_node.items():

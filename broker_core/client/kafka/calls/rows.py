@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import TypeVar
 
 from broker_core.client.client_errors import ClientError, UnexpectedAnswer
-from broker_core.client.kafka.asking import Asking
+from broker_core.client.kafka.attempts import Attempts
 from broker_core.client.kafka.kafka_errors import (
     KafkaException,
     NotControllerException,
@@ -23,7 +23,7 @@ V = TypeVar("V")
 
 
 async def answered_rows(
-    asking: Asking,
+    attempts: Attempts,
     items: Iterable[K],
     connect: Connect,
     api: Api,
@@ -44,7 +44,7 @@ async def answered_rows(
         rest = [item for item in wanted if item not in rows]
         if not rest:
             return
-        connection = await connect(asking)
+        connection = await connect(attempts)
         answered = rows_of(await connection.ask(api, request_of(rest), least=least), rest)
         moved = next((row for row in answered.values() if isinstance(row, NotControllerException)), None)
         if moved is not None:
@@ -63,7 +63,7 @@ async def answered_rows(
             raise throttled
 
     try:
-        await asking.until_answered(ask_for_the_rest)
+        await attempts.until_answered(ask_for_the_rest)
     except ClientError as failed:
         if not rows:
             raise

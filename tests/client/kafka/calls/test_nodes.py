@@ -22,8 +22,8 @@ def two_nodes(node: ScriptedKafka) -> Fields:
 
 
 async def test_of_one_node_no_coordinator_is_looked_for(client: AdminClient, node: ScriptedKafka) -> None:
-    assert await coordinators(client._asking(None), GROUP, ["a", "b"]) == ({1: ["a", "b"]}, {})
-    assert await every_node(client._asking(None)) == [1]
+    assert await coordinators(client._attempts(None), GROUP, ["a", "b"]) == ({1: ["a", "b"]}, {})
+    assert await every_node(client._attempts(None)) == [1]
     assert node.of(FIND_COORDINATOR) == []
 
 
@@ -37,7 +37,7 @@ async def test_coordinators_of_several_nodes(client: AdminClient, node: Scripted
         return {"coordinators": [*rows, {"key": "c", "error_code": 30}]}
 
     node.handlers |= {METADATA: lambda _: two_nodes(node), FIND_COORDINATOR: find}
-    found, failed = await coordinators(client._asking(None), GROUP, ["a", "b", "c"])
+    found, failed = await coordinators(client._attempts(None), GROUP, ["a", "b", "c"])
     assert found == {2: ["a"], 1: ["b"]}
     assert isinstance(failed["c"], GroupAuthorizationException)
     assert len(asked) == 2  # the first answer may pass
@@ -55,7 +55,7 @@ async def test_leaders_of_partitions(client: AdminClient, node: ScriptedKafka) -
 
     node.handlers[METADATA] = metadata
     wanted = [TopicPartition(*each) for each in (("a", 0), ("a", 1), ("a", 2), ("a", 9), ("b", 0), ("c", 0))]
-    found, failed = await leaders(client._asking(None), wanted)
+    found, failed = await leaders(client._attempts(None), wanted)
     assert found == {2: wanted[:1]}
     assert [str(failed[each]) for each in wanted[1:4]] == [
         "LEADER_NOT_AVAILABLE: a-1 has no leader now",

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from broker_core.client import ClientError, ConnectionLost, UnexpectedAnswer
-from broker_core.client.kafka.asking import Asking
+from broker_core.client.kafka.attempts import Attempts
 from broker_core.client.kafka.calls.rows import answered_rows
 from broker_core.client.kafka.kafka_errors import (
     NotControllerException,
@@ -45,11 +45,11 @@ class Server:
 async def rows(server: Server, *, retries: int | None = None, cluster: Any = None) -> dict[str, Any]:
     stand_in: Any = cluster or Cluster()
 
-    async def connect(_asking: Asking) -> Any:
+    async def connect(_attempts: Attempts) -> Any:
         return server
 
     return await answered_rows(
-        Asking(stand_in, 20, 20, retries),
+        Attempts(stand_in, 20, 20, retries),
         ["b", "a"],
         connect,
         DELETE_TOPICS,

@@ -16,7 +16,7 @@ from broker_core.client.kafka.kafka_errors import (
     may_pass,
 )
 
-__all__ = ["Asking"]
+__all__ = ["Attempts"]
 
 #: Seconds between two attempts, the first time and the longest: each pause is twice as long as the one before.
 _FIRST_PAUSE: Final = 0.1
@@ -25,7 +25,7 @@ _LONGEST_PAUSE: Final = 1.0
 T = TypeVar("T")
 
 
-class Asking:
+class Attempts:
     """The time and the repetitions of one operation: ``seconds`` from now on for all of its requests together.
     ``retries`` are the attempts of each request after the first one, ``None`` for as many as there is time.
     """
@@ -59,7 +59,7 @@ class Asking:
         last: ClientError | None = None
         try:
             async with asyncio.timeout_at(self._deadline):
-                pause, attempts = _FIRST_PAUSE, 0
+                pause, failures = _FIRST_PAUSE, 0
                 while True:
                     try:
                         return await ask()
@@ -68,8 +68,8 @@ class Asking:
                             raise
                         last = failed
                     self._heed(last)
-                    attempts += 1
-                    if self._retries is not None and attempts > self._retries:
+                    failures += 1
+                    if self._retries is not None and failures > self._retries:
                         raise last
                     await self.cluster.wait(pause * random.uniform(0.8, 1.2))  # noqa: S311  # only spreads attempts
                     pause = min(2 * pause, _LONGEST_PAUSE)

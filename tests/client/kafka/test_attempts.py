@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from broker_core.client import ClientError, ConnectionLost, UnexpectedAnswer
-from broker_core.client.kafka.asking import Asking
+from broker_core.client.kafka.attempts import Attempts
 from broker_core.client.kafka.kafka_errors import (
     NotControllerException,
     RebootstrapRequiredException,
@@ -35,8 +35,8 @@ class Cluster:
         self.heeded.append("rebootstrap")
 
 
-def asking(cluster: Any, seconds: float = 60.0, *, retries: int | None = None) -> Asking:
-    return Asking(cluster, seconds, 30.0, retries)
+def attempts(cluster: Any, seconds: float = 60.0, *, retries: int | None = None) -> Attempts:
+    return Attempts(cluster, seconds, 30.0, retries)
 
 
 def failing(*failures: ClientError) -> Callable[[], Any]:
@@ -53,7 +53,7 @@ def failing(*failures: ClientError) -> Callable[[], Any]:
 async def test_it_asks_again_with_longer_and_longer_pauses() -> None:
     cluster = Cluster()
     failures = [ConnectionLost("gone"), *(NotControllerException() for _ in range(5))]
-    assert await asking(cluster).until_answered(failing(*failures)) == "answer"
+    assert await attempts(cluster).until_answered(failing(*failures)) == "answer"
     assert cluster.heeded == ["forget"] * 5
     for pause, middle in zip(cluster.pauses, (0.1, 0.2, 0.4, 0.8, 1.0, 1.0), strict=True):
         assert 0.8 * middle <= pause <= 1.2 * middle
@@ -63,14 +63,14 @@ async def test_it_asks_again_with_longer_and_longer_pauses() -> None:
 async def test_what_does_not_pass_is_raised_at_once(failed: ClientError) -> None:
     cluster = Cluster()
     with pytest.raises(type(failed)):
-        await asking(cluster).until_answered(failing(failed))
+        await attempts(cluster).until_answered(failing(failed))
     assert cluster.pauses == []
 
 
 async def test_so_many_retries() -> None:
     cluster = Cluster()
     with pytest.raises(ConnectionLost, match="third"):
-        await asking(cluster, retries=2).until_answered(
+        await attempts(cluster, retries=2).until_answered(
             failing(*map(ConnectionLost, ("1", "2", "third", "4")))
         )
     assert len(cluster.pauses) == 2
@@ -81,11 +81,11 @@ async def test_when_the_time_is_up_the_last_reason_is_told() -> None:
         raise ConnectionLost("nobody there")
 
     with pytest.raises(TimeoutException, match=r"no answer within 0\.05 s: nobody there"):
-        await asking(Cluster(), 0.05).until_answered(ask)
+        await attempts(Cluster(), 0.05).until_answered(ask)
 
 
 async def test_the_time_is_that_of_all_requests_of_an_operation() -> None:
-    operation = asking(Cluster(), 0.05)
+    operation = attempts(Cluster(), 0.05)
 
     async def ask() -> str:
         await asyncio.Event().wait()
@@ -98,18 +98,18 @@ async def test_the_time_is_that_of_all_requests_of_an_operation() -> None:
 
 
 async def test_a_server_may_take_as_long_as_its_answer_is_waited_for() -> None:
-    assert asking(Cluster()).timeout_ms == 30_000
-    assert 1000 < asking(Cluster(), 20.0).timeout_ms <= 20_000
+    assert attempts(Cluster()).timeout_ms == 30_000
+    assert 1000 < attempts(Cluster(), 20.0).timeout_ms <= 20_000
 
 
 async def test_a_client_that_is_closed_does_not_ask_again() -> None:
     cluster = Cluster()
     cluster.is_closed = True
     with pytest.raises(ConnectionLost):
-        await asking(cluster).until_answered(failing(ConnectionLost("closed")))
+        await attempts(cluster).until_answered(failing(ConnectionLost("closed")))
 
 
 async def test_it_begins_again_where_the_server_says_so() -> None:
     cluster = Cluster()
-    await asking(cluster).until_answered(failing(RebootstrapRequiredException()))
+    await attempts(cluster).until_answered(failing(RebootstrapRequiredException()))
     assert cluster.heeded == ["rebootstrap"]
