@@ -127,14 +127,6 @@ async def test_the_server_may_come_later_and_go_and_come_back() -> None:
             await eventually(lambda: client._service.problem is not None)
 
 
-async def test_another_address_answers_where_one_is_gone() -> None:
-    async with ScriptedServer(listing_of([TOPIC])) as server:
-        url = f"pulsar://127.0.0.1:{free_port()},127.0.0.1:{server.port}"
-        for _ in range(4):  # whichever is the first one
-            async with LookupClient(url) as client:
-                assert await client.get_topics_under_namespace("t/n") == [TOPIC]
-
-
 async def test_a_server_that_asks_for_new_credentials_gets_them() -> None:
     tokens = iter(["first.b.c", "second.b.c"])
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,6 @@ from broker_core.client import (
 from broker_core.errors import ServerError
 from broker_core.names import TopicName
 from tests.support.certificates import Authority
-from tests.support.eventually import eventually
 from tests.support.ports import free_ports
 from tests.support.served import Served
 from tests.support.tokens import der, rsa_key, token
@@ -118,24 +116,3 @@ async def test_who_is_not_known_is_refused_at_once(new_client: Callable[..., Loo
     async with new_client(None, tls=ClientTls()) as client:
         with pytest.raises(TlsFailed, match="is not accepted"):
             await client.get_topics_under_namespace("acme/shop")
-
-
-async def test_a_killed_server_is_asked_again_when_it_is_back(
-    secured: Secured, new_client: Callable[..., LookupClient], tmp_path: Path
-) -> None:
-    """With the token that is in its file by then."""
-    file = tmp_path / "token.jwt"
-    file.write_bytes(token({"sub": "alice"}))
-    async with new_client(Token(file)) as client:
-        assert len(await client.get_topics_under_namespace("acme/shop")) == len(NAMES)
-        await asyncio.to_thread(secured.served.kill)
-        asked = [
-            asyncio.create_task(
-                client.get_topics_under_namespace("acme/shop", topics_pattern=PATTERN, timeout=300)
-            )
-            for _ in range(5)
-        ]
-        await eventually(lambda: "cannot connect" in str(client._service.problem))
-        file.write_bytes(token({"sub": "alice", "iat": 1}))
-        await asyncio.to_thread(secured.served.start)
-        assert await asyncio.gather(*asked) == [MATCHING] * 5

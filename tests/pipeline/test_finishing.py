@@ -7,12 +7,10 @@ from typing import Any
 import pyarrow.compute as pc
 
 from broker_core import TopicListingResult
-from broker_core.listing.hashes.topics_hash import topics_hash
 from broker_core.listing.listing import Listing
 from broker_core.memory.estimates import INITIAL_SIZE
 from broker_core.names import Mode
 from broker_core.pipeline import Trace
-from tests.support.memory_lister import MemoryLister
 from tests.support.pipelines import FEW, NAMES, NAMESPACE, made, names, request
 from tests.support.plugin_answers import answering
 from tests.support.plugins import PluginOf
@@ -82,10 +80,3 @@ async def test_the_column_of_names_for_masks_takes_heap() -> None:
         assert seen[0] > sum(map(len, NAMES))
         assert m.permits.heap.acquired == 0  # what is left is a slice
         assert len(names(answer)) == 2858
-
-
-async def test_under_a_mask_the_default_lister_does_not_see_the_clients_hash() -> None:
-    async with made(MemoryLister(FEW, at_once=False), {"m": PluginOf(visible=lambda: None)}) as m:
-        answer = await m.ask(topics_hash=topics_hash(FEW))
-        assert not answer.changed
-        assert m.lister.asked[0].topics_hash is None

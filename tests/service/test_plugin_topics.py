@@ -229,15 +229,6 @@ async def test_masks_that_depend_on_properties_say_nothing_here() -> None:
         assert await asked.partitions("parted") is None
 
 
-async def test_a_mask_that_fails_opens_nothing() -> None:
-    def fails() -> None:
-        raise RuntimeError("no")
-
-    async with finding({"m": PluginOf(visible=fails)}, LOCALS) as asked:
-        with pytest.raises(ListingFailed, match="plugin 'm'"):
-            await asked.partitions("plain")
-
-
 class Counting:
     """A plugin with a listing of its own, which says that it does not depend on anything."""
 

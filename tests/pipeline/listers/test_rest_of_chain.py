@@ -180,6 +180,25 @@ async def test_a_client_that_goes_ends_what_is_behind() -> None:
         await eventually(lambda: m.pipeline.dispatcher.abandoned_calls() == {"a": 0})
 
 
+async def test_what_a_plugin_has_begun_and_not_awaited_ends_with_its_call() -> None:
+    lister = MemoryLister(FEW, at_once=False)
+    lister.gate.clear()
+    requests: list[ListingRequest] = []
+    begun: list[asyncio.Task[RestAnswer]] = []
+
+    async def leaves_it(request: ListingRequest) -> TopicListingResult:
+        requests.append(request)
+        begun.append(asyncio.create_task(request.rest()))
+        await eventually(lambda: lister.asked)
+        return success([A])
+
+    async with made(lister, {"a": PluginOf(list_topics=leaves_it)}) as m:
+        assert names(await m.ask()) == [A]
+        await eventually(begun[0].cancelled)
+        with pytest.raises(RuntimeError, match="came too late"):
+            await requests[0].rest()
+
+
 async def test_misuse_is_told_to_the_author() -> None:
     def plain(request: ListingRequest) -> Any:
         return request.rest()

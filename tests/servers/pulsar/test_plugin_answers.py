@@ -16,7 +16,6 @@ from broker_core.names import Mode, NamespaceName
 from tests.support.eventually import eventually
 from tests.support.plugin_answers import (
     NAMESPACE,
-    STORED,
     A,
     B,
     C,
@@ -31,11 +30,6 @@ from tests.support.pulsar_serving import serving
 from tests.support.raw_client import Refused
 
 # -- the chain ---------------------------------------------------------------------------------------------------
-
-
-async def test_a_plugin_is_not_asked_about_the_namespaces_of_others() -> None:
-    tables = {"mine": {"namespaces": ["other/*"]}}
-    assert topics(await asked({"mine": answering(success([A]))}, tables=tables)) == STORED
 
 
 async def test_what_a_plugin_gets() -> None:

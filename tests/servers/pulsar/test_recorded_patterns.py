@@ -76,12 +76,11 @@ async def test_unsupported_patterns_as_errors() -> None:
         assert await differences(client, "error") == []
 
 
-@pytest.mark.parametrize("version", [None, 1])
-async def test_names_of_a_plugin(version: int | None) -> None:
+async def test_names_of_a_plugin() -> None:
     shuffled = random.Random(7).sample(NAMES, len(NAMES))
 
     async def broker_core_list_topics(mode: Mode) -> Any:
-        return TopicListingResult.success([] if mode is Mode.NON_PERSISTENT else shuffled, version=version)
+        return TopicListingResult.success([] if mode is Mode.NON_PERSISTENT else shuffled)
 
     plugin = {"p": PluginOf(list_topics=broker_core_list_topics)}
     async with serving(plugins=plugin) as s, await s.client() as client:

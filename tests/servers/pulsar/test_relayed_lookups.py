@@ -6,11 +6,10 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from broker_core import Cause, DescribeRequest, Details, Refused, TopicListingResult
+from broker_core import Cause, DescribeRequest, Details, Refused
 from broker_core.access.asker import Asker
 from broker_core.errors import ListingFailed, ServerError
 from broker_core.memory.permit_budget import Keep
@@ -173,28 +172,3 @@ async def test_a_describer_that_does_not_list_says_the_number_of_what_brokers_ha
     plugins = {"p": by_names(describe_topics=lambda: None), "gives": gives(9)}
     async with lookups(plugins, Cluster(other=2), tables) as asked:
         assert await metadata(asked, "other") == 9
-
-
-@pytest.mark.parametrize(
-    ("told", "hidden", "expected"),
-    [
-        (5, ["-partition-0", "-partition-2"], ServerError.TopicNotFound),
-        (5, ["-partition-0"], 5),
-        (0, [""], 0),
-    ],
-)
-async def test_masks_are_about_the_names_that_a_describer_lists(
-    told: int, hidden: list[str], expected: int | ServerError
-) -> None:
-    p = by_names(describe_topics=lambda: Details.of([f"{BASE}parted"], partitions=[told]))
-    taken = pa.array([f"{BASE}parted{end}" for end in hidden], pa.large_string())
-    mask = PluginOf(visible=lambda topics: pc.invert(pc.is_in(topics, taken)), depends_on=lambda: ())
-    async with lookups({"p": p, "m": mask}, Cluster()) as asked:
-        assert await metadata(asked, "parted") == expected
-
-
-async def test_more_partitions_than_clients_count_are_an_error() -> None:
-    plugin = PluginOf(list_topics=lambda: TopicListingResult.success([f"{BASE}x-partition-2147483647"]))
-    async with lookups({"p": plugin}, Cluster()) as asked:
-        with pytest.raises(ListingFailed, match="clients count 2147483647 at most"):
-            await metadata(asked, "x")

@@ -15,8 +15,7 @@ from broker_core.access.asker import Asker
 from broker_core.pipeline.runs.fair_threads import UncutWork
 from broker_core.servers.connection.large_answers import WINDOW
 from broker_core.servers.connection.reader_pace import LEAST_PIECE
-from broker_core.servers.pulsar import PulsarOptions
-from broker_core.settings import LimitsSettings, PulsarSettings
+from broker_core.settings import LimitsSettings
 from broker_core.wire.pulsar import commands
 from tests.support.eventually import eventually
 from tests.support.memory_lister import MemoryLister
@@ -257,34 +256,3 @@ async def test_many_come_and_go_at_any_moment() -> None:
         for _ in range(2):
             await asyncio.gather(*(one(number) for number in range(20)))
         await s.nothing_held()
-
-
-async def test_a_peer_that_stops_reading_is_closed_and_what_it_held_returns() -> None:
-    options = PulsarOptions(PulsarSettings(write_timeout=1))  # mostly long enough to be seen waiting
-    async with serving(MemoryLister(NAMES), options=options, send_buffer=SMALL) as s:
-
-        def is_closed() -> bool:
-            return s.sample("connections_closed_total", reason="stalled") == 1
-
-        async with asking(s, {}, receive_buffer=SMALL) as large:
-            await eventually(lambda: s.permits.direct.acquired >= LEAST_PIECE or is_closed())
-            await eventually(is_closed)
-            await s.nothing_held()
-            with pytest.raises(Closed):
-                await large.receive_raw()
-        async with asking(s, *([{"pattern": "t/n/x+-00[0-4].*"}] * 300), receive_buffer=SMALL):
-            await eventually(lambda: s.sample("connections_closed_total", reason="stalled") == 2)
-            await s.nothing_held()
-
-
-async def test_a_peer_that_takes_its_time_gets_it_all() -> None:
-    """While it reads an answer it has not even got the PING that it would have to answer."""
-    async with (
-        serving(MemoryLister(NAMES), send_buffer=SMALL) as s,
-        asking(s, {}, receive_buffer=SMALL) as client,
-    ):
-        await eventually(lambda: s.permits.direct.acquired >= LEAST_PIECE)
-        for _ in range(5):
-            s.keep_alive()
-        assert list(RawClient.answer(await client.receive(), 1).topics) == NAMES
-        await client.ping()

@@ -10,7 +10,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from broker_core.errors import ServerError
@@ -18,7 +17,6 @@ from broker_core.servers.http.admin.lookups import _schema_json
 from broker_core.service import BrokerSchema
 from broker_core.wire.pulsar import BaseCommand, CommandLookupTopicResponse, commands
 from tests.support.api_serving import ApiServed, api_served
-from tests.support.plugins import PluginOf
 from tests.support.scripted_server import Peer, ScriptedServer
 
 _LOOKUP = "/lookup/v2/topic/persistent/public/default"
@@ -138,20 +136,6 @@ async def test_schemas(tmp_path: Path) -> None:
         for path in ("unknown/schema", "orders/schema/x", f"orders/schema/{2**70}"):
             said = await served.ask(f"{schemas}/{path}")
             assert (said.status, said.json) == (404, {"reason": "Schema not found"})
-
-
-async def test_a_hidden_topic_is_not_asked_for_at_the_brokers(tmp_path: Path) -> None:
-    def visible(topics: Any) -> Any:
-        return np.zeros(len(topics), bool)
-
-    async with _gateway(tmp_path, plugins={"p": PluginOf(visible=visible)}) as (served, broker):
-        for path in (
-            f"{_LOOKUP}/orders",
-            f"{_ADMIN}/orders/partitions",
-            "/admin/v2/schemas/public/default/o/schema",
-        ):
-            assert (await served.ask(path)).status == 404
-        assert not {BaseCommand.LOOKUP, BaseCommand.GET_SCHEMA} & {each.type for each in broker.received}
 
 
 async def test_rules_and_gates_are_asked_first(tmp_path: Path) -> None:

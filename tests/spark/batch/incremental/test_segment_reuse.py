@@ -339,7 +339,7 @@ def test_digests_say_which_stretches_of_a_table_are_as_they_were(spark: SparkSes
         record = read_build_record(open_store(str(tmp_path / store)), result.generation)
         return result, (record or {})["digests"]
 
-    for turn in range(4):
+    for turn in range(3):
         table = pa.table({"name": [f"persistent://{name}" for name in names]})
         pq.write_table(table, tmp_path / "topics.parquet")
         (result, digests), full = built("store"), built(f"full-{turn}")
