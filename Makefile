@@ -59,11 +59,11 @@ check: $(TEST_STAMP)
 unit: $(STAMP)
 	$(BIN)/pytest --unit --processes 2 -q $(ARGS)
 
-# Four processes: tests wait for servers, and with more of them a slow machine keeps bounds of time badly. Files are taken
-# in the order of tests/conftest.py, long ones first.
+# Five processes: tests wait for servers, and four of them used 1.3 of two cores; with many more a slow machine keeps
+# bounds of time badly. Files are taken in the order of tests/conftest.py, long ones first.
 # `make test ARGS="-k permits --processes 0"` passes options on.
 test: $(TEST_STAMP)
-	$(BIN)/pytest -m "not interop and not long" --processes 4 $(ARGS)
+	$(BIN)/pytest -m "not interop and not long" --processes 5 $(ARGS)
 
 # Three processes, since scenes wait for their brokers. Scenes are a run of their own: some need a PySpark of their own,
 # and the others import ours.
