@@ -119,6 +119,7 @@ class BlockingServer:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     def _end(self) -> None:
+        self._run(self._loop.shutdown_asyncgens())  # with them the threads of the loop end
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
