@@ -24,49 +24,36 @@ def without_markup(text: str) -> str:
     return _TAG.sub(lambda tag: tag[0] if tag[1] else "", text).replace("\\[", "[")
 
 
-def _choose(command: Any) -> None:
-    command.rich_markup_mode = "rich" if sys.stdout.isatty() else None
+class _PlainHelp:
+    """Help as plain text unless it goes to a terminal, of a command and of a group: the base of both is not public."""
+
+    epilog: str | None
+    rich_markup_mode: Any
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        self.rich_markup_mode = "rich" if sys.stdout.isatty() else None
+        super().format_help(ctx, formatter)  # type: ignore[misc]
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """Write the examples of :func:`~.help_examples.examples` line by line, so that they can be copied."""
+        title, *lines = [without_markup(line) for line in (self.epilog or "").split("\n\n")]
+        if title != TITLE:
+            super().format_epilog(ctx, formatter)  # type: ignore[misc]
+            return
+        with formatter.section(title):
+            for line in lines:
+                formatter.write(f"{'':{formatter.current_indent}}{line}\n")
+
+    def get_short_help_str(self, limit: int = _IN_A_LIST) -> str:
+        return super().get_short_help_str(max(limit, _IN_A_LIST))  # type: ignore[misc,no-any-return]
 
 
-def _write_examples(epilog: str | None, formatter: Any) -> bool:
-    """Write the examples of :func:`~.help_examples.examples` line by line, so that they can be copied."""
-    title, *lines = [without_markup(line) for line in (epilog or "").split("\n\n")]
-    if title != TITLE:
-        return False
-    with formatter.section(title):
-        for line in lines:
-            formatter.write(f"{'':{formatter.current_indent}}{line}\n")
-    return True
-
-
-class HelpCommand(typer.core.TyperCommand):
+class HelpCommand(_PlainHelp, typer.core.TyperCommand):
     """A command whose help is plain text unless it goes to a terminal."""
 
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        _choose(self)
-        super().format_help(ctx, formatter)
 
-    def format_epilog(self, ctx: Any, formatter: Any) -> None:
-        if not _write_examples(self.epilog, formatter):
-            super().format_epilog(ctx, formatter)
-
-    def get_short_help_str(self, limit: int = _IN_A_LIST) -> str:
-        return super().get_short_help_str(max(limit, _IN_A_LIST))
-
-
-class HelpGroup(typer.core.TyperGroup):
+class HelpGroup(_PlainHelp, typer.core.TyperGroup):
     """A group with plain help; called without a command it shows its help, and ends as wrong usage does."""
-
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        _choose(self)
-        super().format_help(ctx, formatter)
-
-    def format_epilog(self, ctx: Any, formatter: Any) -> None:
-        if not _write_examples(self.epilog, formatter):
-            super().format_epilog(ctx, formatter)
-
-    def get_short_help_str(self, limit: int = _IN_A_LIST) -> str:
-        return super().get_short_help_str(max(limit, _IN_A_LIST))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if not args and self.no_args_is_help and not ctx.resilient_parsing:

@@ -61,13 +61,12 @@ class ServerLog:
         self._is_file = file is not None
         descriptor = 2 if file is None else open_log_file(_SETTING, file)
         self._level, self._form, self._is_terminal = level, form, os.isatty(descriptor)
-        self._renderer = self._rendering()
         self._repeats = RepeatedLines()
         self._writer = LineQueue(
             descriptor, on_dropped=dropped_lines.add, more=self._counted, owned=file is not None
         )
         self._output = LineQueue(1)
-        self.take = self._configured()
+        self._configure()
 
     def prepare(self, file: Path | None, level: Level, form: Form) -> Callable[[], None]:
         """Check other settings; the returned function puts them in force. A new file is opened by :meth:`reopen`.
@@ -79,8 +78,7 @@ class ServerLog:
 
         def put_in_force() -> None:
             self._file, self._level, self._form = file, level, form
-            self._renderer = self._rendering()
-            self.take = self._configured()
+            self._configure()
 
         return put_in_force
 
@@ -97,15 +95,12 @@ class ServerLog:
         self._is_file = self._file is not None
         if is_terminal != self._is_terminal:
             self._is_terminal = is_terminal
-            self._renderer = self._rendering()
-            self.take = self._configured()
+            self._configure()
 
-    def _rendering(self) -> LogRenderer:
+    def _configure(self) -> None:
         human = self._form == "human" or (self._form == "auto" and self._is_terminal)
-        return LogRenderer(human=human, colors=self._is_terminal)
-
-    def _configured(self) -> Callable[[str, dict[str, Any]], None]:
-        return configure_logs(self._level, self._renderer, self._repeats, self._writer.offer)
+        self._renderer = LogRenderer(human=human, colors=self._is_terminal)
+        self.take = configure_logs(self._level, self._renderer, self._repeats, self._writer.offer)
 
     def output(self, line: str) -> None:
         """Write a line to standard output."""

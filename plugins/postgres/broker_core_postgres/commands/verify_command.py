@@ -44,7 +44,8 @@ def run(
 ) -> None:
     """Compare the database with a cluster, or with the embedded catalogue, and name each topic that differs.
 
-    Exit codes: 0 nothing differs (any more, with --fix), 1 something does, 2 it is not known.
+    Exit codes: 0 nothing differs, or with --fix nothing is left that does; 1 something differs; 2 the comparison failed
+    or is not complete.
     """
 
     async def compare() -> VerifyReport:

@@ -35,7 +35,7 @@ async def writing_connection(dsn: str | None, *, writes: bool = True) -> AsyncIt
     if settings.relation is not None:
         raise FillingFailed(
             f"The settings have relation = {json.dumps(settings.relation)}, which listings read and its owner fills: "
-            "this command is about broker_core.topics, and does not concern it (settings without a relation do)"
+            "this command fills broker_core.topics, and does not concern it: give it settings without a relation"
         )
     async with connected(
         parameters_of(settings, dsn if dsn is not None else settings.listen_dsn),

@@ -32,7 +32,7 @@ from broker_core_postgres.connect.failures import (
     server_message,
 )
 from broker_core_postgres.connect.libpq import ConnectionParameters, ServerAddress, satisfies_attributes
-from broker_core_postgres.connect.open_connection import CannotConnect, connect_first_host
+from broker_core_postgres.connect.open_connection import CannotConnect, close_connection, connect_first_host
 from broker_core_postgres.connect.session_settings import SessionSettings
 from broker_core_postgres.settings import PostgresSettings
 
@@ -44,6 +44,8 @@ _log = structlog.get_logger(__name__)
 _BACK_OFF: Final = (0.1, 1.0)
 #: Seconds for the server to confirm the end of a cancelled statement, or to answer a probe.
 _SETTLE: Final = 5.0
+#: Seconds for the server to end an idle connection of a pool that closes.
+_CLOSING: Final = 1.0
 #: Seconds between two checks of idle connections.
 _TICK: Final = 1.0
 #: Seconds without use after which an idle connection is probed.
@@ -172,7 +174,7 @@ class PostgresPool:
         idle, self._idle = self._idle, []
         for held in self._live - set(idle):
             held.connection.terminate()
-        await asyncio.gather(*(_close_politely(held.connection) for held in idle))
+        await asyncio.gather(*(close_connection(held.connection, _CLOSING) for held in idle))
         self._live.clear()
 
     # -- acquire and release
@@ -465,10 +467,3 @@ class PostgresPool:
 def _jittered(seconds: float) -> float:
     """Slightly less, at random, so that connections do not stay in step."""
     return seconds * random.uniform(0.7, 1.0)  # noqa: S311 - nothing is to be kept secret
-
-
-async def _close_politely(connection: Any) -> None:
-    try:
-        await connection.close(timeout=1.0)
-    except DRIVER_ERRORS:
-        connection.terminate()

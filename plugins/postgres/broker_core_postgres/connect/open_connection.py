@@ -34,7 +34,7 @@ __all__ = [
 
 #: The name in ``pg_stat_activity``, if the connection string gives none.
 APPLICATION_NAME: Final = "broker-core"
-#: Seconds that a server has to answer at the end of a connection.
+#: Seconds that a server has to answer at the end of a command's connection.
 _CLOSING: Final = 5.0
 
 
@@ -85,10 +85,10 @@ async def connect(
     return connection
 
 
-async def close_connection(connection: Any) -> None:
-    """Close a connection, by force if its server does not answer within 5 seconds."""
+async def close_connection(connection: Any, timeout: float = _CLOSING) -> None:
+    """Close a connection, by force if its server does not answer within ``timeout`` seconds."""
     try:
-        await asyncio.wait_for(connection.close(), _CLOSING)
+        await asyncio.wait_for(connection.close(), timeout)
     except DRIVER_ERRORS:
         connection.terminate()
 
