@@ -9,17 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from broker_core import Check
+from broker_core.errors import BrokerCoreError
 from broker_core.quantities import counted
-from broker_core_postgres.connect import (
-    DRIVER_ERRORS,
-    CannotConnect,
-    close_connection,
-    connect,
-    failure_of,
-    parameters_of,
-    server_message,
-)
-from broker_core_postgres.connect.libpq import DsnError
+from broker_core_postgres.connect import connected, failure_text, parameters_of
 from broker_core_postgres.listing import OwnRelation, RelationRefused, check_relation
 from broker_core_postgres.schema import SchemaMismatch, SchemaTooOld, check_schema, may_migrate
 from broker_core_postgres.settings import PostgresSettings
@@ -71,29 +63,27 @@ async def _connected(
     """Check one database: whether it answers and, if ``served``, has what listings need."""
     try:
         parameters = parameters_of(settings, dsn)
-        connection = await connect(
-            parameters, application_name="broker-core check", timeout=settings.connect_timeout
-        )
-    except (DsnError, CannotConnect) as error:
-        return Check.error(name, str(error))
-    try:
-        await connection.execute("SET default_transaction_read_only = on")
-        place = f"{', '.join(map(str, parameters.hosts))}, database {parameters.database!r}"
-        return Check.ok(
-            name, f"{place}: {await _served(connection, settings)}" if served else f"{place} answers"
-        )
-    except SchemaTooOld as old:
-        if not settings.auto_migrate or not await may_migrate(connection):
-            return Check.error("schema", str(old))
-        return Check.warning(
-            "schema", f"{old}, or start a server: it migrates the database by itself (auto_migrate)"
-        )
+        async with connected(
+            parameters,
+            application_name="broker-core check",
+            failed=lambda error: BrokerCoreError(failure_text(error)),
+            timeout=settings.connect_timeout,
+        ) as connection:
+            await connection.execute("SET default_transaction_read_only = on")
+            place = f"{', '.join(map(str, parameters.hosts))}, database {parameters.database!r}"
+            try:
+                state = f": {await _served(connection, settings)}" if served else " answers"
+            except SchemaTooOld as old:
+                if not settings.auto_migrate or not await may_migrate(connection):
+                    raise
+                return Check.warning(
+                    "schema", f"{old}, or start a server: it migrates the database by itself (auto_migrate)"
+                )
     except (SchemaMismatch, RelationRefused) as error:
         return Check.error("schema", str(error))
-    except DRIVER_ERRORS as error:
-        return Check.error(name, f"{failure_of(error).message}: {server_message(error)}")
-    finally:
-        await close_connection(connection)
+    except BrokerCoreError as error:
+        return Check.error(name, str(error))
+    return Check.ok(name, f"{place}{state}")
 
 
 async def _served(connection: Any, settings: PostgresSettings) -> str:

@@ -14,10 +14,8 @@ import asyncpg
 import structlog
 
 from broker_core_postgres.connect import (
-    DRIVER_ERRORS,
     CannotConnect,
-    close_connection,
-    connect,
+    connected,
     parameters_of,
     server_message,
 )
@@ -139,20 +137,20 @@ class AutoMigration:
 
     async def _run(self, parameters: ConnectionParameters) -> None:
         try:
-            connection = await connect(
-                parameters, application_name="broker-core migrate", timeout=self._settings.connect_timeout
-            )
-            try:
+            async with connected(
+                parameters,
+                application_name="broker-core migrate",
+                failed=lambda error: MigrationFailed(server_message(error)),
+                timeout=self._settings.connect_timeout,
+            ) as connection:
                 done = await migrate_if_older(connection, reader=True, patience=_SERVER_PATIENCE)
-            finally:
-                await close_connection(connection)
         except SchemaMismatch as mismatch:
             self.failure = mismatch
             _log.error("the schema of PostgreSQL does not fit", error=str(mismatch))
         except CannotConnect:  # the pool reports it, or the listener at an address of its own
             pass
-        except DRIVER_ERRORS as error:
-            _log.info("PostgreSQL was not looked at for its schema", error=server_message(error))
+        except MigrationFailed as error:
+            _log.info("PostgreSQL was not looked at for its schema", error=str(error))
         else:
             self.failure = None
             if done is not None and done.applied:
