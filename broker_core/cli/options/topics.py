@@ -23,7 +23,7 @@ __all__ = [
     "MatchingOption",
     "file_to_read",
     "is_namespace",
-    "topic_ids",
+    "names_and_ids",
     "topic_names",
 ]
 
@@ -58,12 +58,16 @@ IdsOption = Annotated[
 ]
 
 
-def topic_ids(texts: Sequence[str]) -> list[uuid.UUID]:
-    """The ids of ``--id``; raises :exc:`UnusableQuestion`."""
+def names_and_ids(
+    words: Sequence[str] | None, ids: Sequence[str] | None
+) -> tuple[list[TopicName], list[uuid.UUID]]:
+    """The topics that arguments name and those of ``--id``, at least one; raises :exc:`UnusableQuestion`."""
     from broker_core.catalog import parse_topic_id
 
+    if not words and not ids:
+        raise UnusableQuestion("name the topics, or give their ids by --id")
     with usable():
-        return [parse_topic_id(text) for text in texts]
+        return topic_names(words) if words else [], [parse_topic_id(text) for text in ids or ()]
 
 
 def topic_names(words: Sequence[str]) -> list[TopicName]:

@@ -19,8 +19,7 @@ from broker_core.cli.options.topics import (
     MatchingOption,
     file_to_read,
     is_namespace,
-    topic_ids,
-    topic_names,
+    names_and_ids,
 )
 from broker_core.counted import counted
 
@@ -70,10 +69,7 @@ def delete_topics(
             raise UnusableQuestion(
                 "topics that are named may all be deleted: the limits are for --file and --pattern"
             )
-        if not topics and not ids:
-            raise UnusableQuestion("name the topics, or give their ids by --id")
-        names = topic_names(topics) if topics else []
-        wanted = topic_ids(ids or [])
+        names, wanted = names_and_ids(topics, ids)
         if dry_run:
             with opened_catalog(invocation, catalog) as opened:
                 for name in names:
@@ -96,8 +92,10 @@ def delete_topics(
     of = parse_namespace(topics[0])
     with opened_catalog(invocation, catalog) if dry_run else written_catalog(invocation, catalog) as opened:
         if pattern is not None:
+            from broker_core.patterns import compile_pattern
+
             with usable():
-                _check_pattern(pattern)
+                compile_pattern(pattern)
             report = delete_matching(opened, of, pattern, deletions, dry_run=dry_run)
         else:
             assert file is not None
@@ -109,9 +107,3 @@ def delete_topics(
         say_ahead(report.refusal)
         if pattern is not None and not report.names:
             say_no_match(of, pattern)
-
-
-def _check_pattern(pattern: str) -> None:
-    from broker_core.patterns import compile_pattern
-
-    compile_pattern(pattern)

@@ -10,8 +10,7 @@ from broker_core.cli.common_options import Invocation
 from broker_core.cli.described_topics import described, named_topic
 from broker_core.cli.help_examples import examples
 from broker_core.cli.open_catalog import opened_catalog
-from broker_core.cli.options.question import UnusableQuestion
-from broker_core.cli.options.topics import CatalogOption, IdsOption, topic_ids, topic_names
+from broker_core.cli.options.topics import CatalogOption, IdsOption, names_and_ids
 
 __all__ = ["EXAMPLES", "describe_topics"]
 
@@ -39,10 +38,7 @@ def describe_topics(
     """Show all that the catalogue has of topics, by their names or ids: properties, Kafka's configs, replicas."""
     from broker_core.cli.printed_output import print_rows
 
-    if not topics and not ids:
-        raise UnusableQuestion("name the topics, or give their ids by --id")
-    names = topic_names(topics) if topics else []
-    wanted = topic_ids(ids or [])
+    names, wanted = names_and_ids(topics, ids)
     with opened_catalog(invocation, catalog) as opened:
         found = [named_topic(opened, name) for name in names]
         found += [opened.topic_of_id(topic_id) for topic_id in wanted]
