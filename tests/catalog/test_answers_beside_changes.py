@@ -19,15 +19,15 @@ from broker_core.catalog.snapshots import recent_changes
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.listing.listing import Listing, Selection
 from broker_core.memory.permits import Permits
-from broker_core.names import Mode, NamespaceName, TopicName
+from broker_core.names import Mode
 from broker_core.patterns import TopicsPattern, compile_pattern
 from broker_core.pipeline import Answer, Pipeline
 from broker_core.pipeline.answer import ReusableAnswer
 from broker_core.plugin_api.listing_request import ListingRequest
+from tests.catalog.listers import NAMESPACE, topic
 from tests.support.eventually import eventually
 from tests.support.pipelines import made
 
-NAMESPACE = NamespaceName("a", "b")
 WHOLE = ListingRequest(NAMESPACE)
 
 
@@ -37,10 +37,6 @@ async def lister(catalog: SqliteCatalog, monkeypatch: pytest.MonkeyPatch) -> Asy
     made = CatalogLister(catalog, Permits(), property_keys=("region",))
     yield made
     made.close()
-
-
-def topic(local: str, domain: str = "persistent") -> TopicName:
-    return TopicName(domain, NAMESPACE, local)
 
 
 def asked(text: str, **fields: Any) -> tuple[ListingRequest, TopicsPattern]:

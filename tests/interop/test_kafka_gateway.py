@@ -65,7 +65,7 @@ from tests.support.htpasswd import write_htpasswd
 from tests.support.kafka_gateway import Secrets, address_of
 from tests.support.kafka_gateway import gateway as masked_gateway
 from tests.support.kafka_serving import raw_client
-from tests.support.ports import free_ports
+from tests.support.ports import free_ports, host_and_port
 from tests.support.served import Served
 
 pytestmark = pytest.mark.interop
@@ -76,11 +76,6 @@ _TRANSACTIONS: Final = [f"transaction-{number}" for number in range(4)]
 #: Topics that are made for one test; a mask hides the first one.
 _MASKED: Final = ("secret.keys", "open.door")
 _TOOLS: Final = "org.apache.kafka.tools."
-
-
-def _address(text: str) -> tuple[str, int]:
-    host, _, port = text.rpartition(":")
-    return host, int(port)
 
 
 @pytest.fixture(scope="module")
@@ -144,7 +139,7 @@ async def _fill(broker: KafkaBroker, address: str) -> None:
         }
         for name in ("orders", "audit")
     ]
-    async with raw_client(_address(address)) as client:
+    async with raw_client(host_and_port(address)) as client:
         answer = await client.ask(CREATE_ACLS, 3, {"creations": acls})
         assert [row["error_code"] for row in answer["results"]] == [0, 0]
         assert (await client.ask(CREATE_ACLS, 3, {"creations": []}))["results"] == []
@@ -162,7 +157,7 @@ async def _fill(broker: KafkaBroker, address: str) -> None:
             return codes == {0}
 
         await eventually(committed)
-    async with raw_client(_address(broker.address)) as direct:
+    async with raw_client(host_and_port(broker.address)) as direct:
 
         async def begun() -> bool:
             codes = set()
@@ -246,7 +241,7 @@ def _leaves(rows: list[Fields], before: str = "") -> Iterator[str]:
 
 async def _node(address: str) -> str:
     """The address of the node that a gateway names."""
-    async with raw_client(_address(address)) as client:
+    async with raw_client(host_and_port(address)) as client:
         (row,) = (await client.ask(DESCRIBE_CLUSTER, 1, {}))["brokers"]
     return f"{row['host']}:{row['port']}"
 
@@ -256,9 +251,9 @@ async def test_joined_pages_are_what_the_node_answers_unpaged(
     broker: KafkaBroker, filled: str, case: tuple[Api, int, Fields, str]
 ) -> None:
     api, version, body, array = case
-    async with raw_client(_address(broker.address)) as client:
+    async with raw_client(host_and_port(broker.address)) as client:
         whole = sorted(_leaves((await client.ask(api, version, body))[array]))
-    async with raw_client(_address(await _node(filled))) as client:
+    async with raw_client(host_and_port(await _node(filled))) as client:
         assert sorted(_leaves((await client.ask(api, version, body))[array])) == whole
         for limit in (1, 7, 2000):
             rows: list[Fields] = []
@@ -281,7 +276,7 @@ async def test_described_pages_of_all_topics_are_the_nodes_but_for_eligible_repl
     async def pages(address: str, limit: int) -> list[Fields]:
         rows: list[Fields] = []
         cursor: Fields | None = None
-        async with raw_client(_address(address)) as client:
+        async with raw_client(host_and_port(address)) as client:
             while not rows or cursor is not None:
                 asked = {"topics": [], "response_partition_limit": limit, "cursor": cursor}
                 page = await client.ask(DESCRIBE_TOPIC_PARTITIONS, 0, asked)
@@ -299,7 +294,10 @@ async def test_described_pages_of_all_topics_are_the_nodes_but_for_eligible_repl
 
 
 async def test_the_own_port_of_the_listener_is_no_nodes(broker: KafkaBroker, filled: str) -> None:
-    async with raw_client(_address(filled)) as client, raw_client(_address(broker.address)) as direct:
+    async with (
+        raw_client(host_and_port(filled)) as client,
+        raw_client(host_and_port(broker.address)) as direct,
+    ):
         for api, version, array in ((LIST_GROUPS, 5, "groups"), (LIST_TRANSACTIONS, 1, "transaction_states")):
             ours, theirs = await client.ask(api, version, {}), await direct.ask(api, version, {})
             assert sorted(_leaves(ours[array])) == sorted(_leaves(theirs[array]))
@@ -314,7 +312,7 @@ async def test_the_own_port_of_the_listener_is_no_nodes(broker: KafkaBroker, fil
 
 
 async def test_groups_and_offsets_change_through_the_gateway(filled: str) -> None:
-    async with raw_client(_address(filled)) as client:
+    async with raw_client(host_and_port(filled)) as client:
         rows = [{"partition_index": 0, "committed_offset": 7, "committed_metadata": ""}]
         body = {"group_id": "short", "topics": [{"name": "orders", "partitions": rows}]}
         assert (await client.ask(OFFSET_COMMIT, 9, body))["topics"][0]["partitions"][0]["error_code"] == 0
@@ -327,7 +325,7 @@ async def test_groups_and_offsets_change_through_the_gateway(filled: str) -> Non
 
 
 async def test_messages_are_refused_with_the_name_of_the_cluster(filled: str) -> None:
-    async with raw_client(_address(filled)) as client:
+    async with raw_client(host_and_port(filled)) as client:
         cluster = (await client.ask(DESCRIBE_CLUSTER, 1, {}))["cluster_id"]
         partition = {"index": 0, "records": None}
         body = {"acks": 1, "topic_data": [{"name": "orders", "partition_data": [partition]}]}

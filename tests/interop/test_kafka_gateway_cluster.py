@@ -31,7 +31,7 @@ from tests.interop.maven import PeerUnavailable
 from tests.support.eventually import eventually
 from tests.support.kafka_page_units import in_order, units_of
 from tests.support.kafka_serving import RawKafkaClient, raw_client
-from tests.support.ports import free_ports
+from tests.support.ports import free_ports, host_and_port
 from tests.support.served import Served
 
 pytestmark = pytest.mark.interop
@@ -54,12 +54,7 @@ class Place:
 
     @property
     def address(self) -> tuple[str, int]:
-        return _address(self.gateway.ready["kafka"])
-
-
-def _address(text: str) -> tuple[str, int]:
-    host, _, port = text.rpartition(":")
-    return host, int(port)
+        return host_and_port(self.gateway.ready["kafka"])
 
 
 @pytest.fixture(scope="module")
@@ -124,7 +119,7 @@ async def test_joined_pages_of_each_node_are_what_it_answers_unpaged(place: Plac
         nodes = (await client.ask(DESCRIBE_CLUSTER, 1, {}))["brokers"]
     assert {row["broker_id"] for row in nodes} == place.cluster.brokers.keys()
     for row in nodes:
-        direct_address = _address(place.cluster.brokers[row["broker_id"]].address)
+        direct_address = host_and_port(place.cluster.brokers[row["broker_id"]].address)
         async with raw_client(direct_address) as direct, raw_client((row["host"], row["port"])) as through:
             for question in await _asked_of(place, direct, row["broker_id"]):
                 answer = await direct.ask(question.api, question.version, question.body)
@@ -146,7 +141,7 @@ async def test_joined_pages_of_each_node_are_what_it_answers_unpaged(place: Plac
 async def test_all_groups_are_those_of_all_nodes(place: Place) -> None:
     listed = []
     for broker in place.cluster.brokers.values():
-        async with raw_client(_address(broker.address)) as direct:
+        async with raw_client(host_and_port(broker.address)) as direct:
             listed += (await direct.ask(LIST_GROUPS, 5, {}))["groups"]
     question = Question("ListGroups", LIST_GROUPS, 5, {})
     whole = _units(question, [{"groups": listed}])
@@ -260,7 +255,10 @@ async def test_while_a_node_goes_and_comes_an_answer_is_an_error_or_the_whole(pl
         await eventually(lambda: "whole" in outcomes)
         place.cluster.brokers[number].kill()
         await eventually(lambda: outcomes >= {"error"} or "without" in outcomes)
-        async with raw_client(_address(others[0].address)) as direct, raw_client(place.address) as client:
+        async with (
+            raw_client(host_and_port(others[0].address)) as direct,
+            raw_client(place.address) as client,
+        ):
             await eventually(lambda: _has_lost_groups(direct), _ANSWERED)
             # At the listener's own port there is no part of the list.
             answer = await client.ask(LIST_GROUPS, 5, {})
@@ -282,7 +280,7 @@ async def _has_lost_groups(client: RawKafkaClient) -> bool:
 async def _groups_of(brokers: Sequence[KafkaBroker]) -> set[str]:
     found: set[str] = set()
     for broker in brokers:
-        async with raw_client(_address(broker.address)) as direct:
+        async with raw_client(host_and_port(broker.address)) as direct:
             found |= {row["group_id"] for row in (await direct.ask(LIST_GROUPS, 5, {}))["groups"]}
     return found
 

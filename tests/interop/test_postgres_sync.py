@@ -14,6 +14,7 @@ import pytest
 
 from broker_core.cli.command_tree import run
 from tests.interop.pulsar_peer import PulsarBroker
+from tests.interop.pulsar_peer.admin import rest_path
 from tests.support.postgres_server import Database, PostgresServer, run_apart
 from tests.support.served import Served
 from tests.support.vectors import pattern_vectors
@@ -55,17 +56,11 @@ class Cluster:
 
     def as_pulsar_admin(self, topic: str, partitions: int) -> None:
         """As `pulsar-admin topics create-partitioned-topic -p N` does without metadata: a number, no properties."""
-        self.call("PUT", f"{_path(topic)}/partitions", partitions)
+        self.call("PUT", f"{rest_path(topic)}/partitions", partitions)
 
     def create(self, topic: str) -> None:
         """As `pulsar-admin topics create` does: without a body."""
-        self.call("PUT", _path(topic))
-
-
-def _path(topic: str) -> str:
-    domain, _, rest = topic.partition("://")
-    tenant, namespace, local = rest.split("/", 2)
-    return f"{domain}/{tenant}/{namespace}/{urllib.parse.quote(local, safe='')}"
+        self.call("PUT", rest_path(topic))
 
 
 def rows(database: Database, namespace: str) -> dict[str, dict[str, str]]:

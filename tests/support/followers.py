@@ -1,4 +1,4 @@
-"""A follower of a question that records its notifications."""
+"""A follower of a question that records its notifications, and topics of a namespace for it."""
 
 from __future__ import annotations
 
@@ -7,9 +7,16 @@ from collections import deque
 from broker_core.access.asker import Asker
 from broker_core.errors import ListingFailed
 from broker_core.listing.listing import Selection
+from broker_core.names import NamespaceName, TopicName
 from broker_core.service import AnswerChange, ChangeEvent
 
-__all__ = ["RecordingFollower"]
+__all__ = ["NAMESPACE", "RecordingFollower", "topic"]
+
+NAMESPACE = NamespaceName("a", "b")
+
+
+def topic(local: str) -> TopicName:
+    return TopicName("persistent", NAMESPACE, local)
 
 
 class _Names:

@@ -9,7 +9,7 @@ import socket
 from pathlib import Path
 from typing import Final
 
-__all__ = ["free_port", "free_ports"]
+__all__ = ["free_port", "free_ports", "host_and_port"]
 
 _LOWEST: Final = 10_000
 
@@ -41,3 +41,9 @@ def free_ports(count: int) -> list[int]:
 def free_port() -> int:
     """One port that nobody listens on right now."""
     return free_ports(1)[0]
+
+
+def host_and_port(address: str) -> tuple[str, int]:
+    """The two halves of ``HOST:PORT``."""
+    host, _, port = address.rpartition(":")
+    return host, int(port)

@@ -48,7 +48,7 @@ from broker_core.wire.kafka import (
 from tests.benchmarks.kafka.kafka_connection import KafkaConnection
 from tests.benchmarks.processes import machine
 from tests.interop.kafka_peer import Contents, KafkaCluster, fill
-from tests.support.ports import free_ports
+from tests.support.ports import free_ports, host_and_port
 from tests.support.served import Served
 
 __all__ = ["Question", "Relay", "Use", "Used", "measure", "questions", "used", "uses"]
@@ -313,13 +313,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         settings = {"catalog": {"path": str(folder / "catalog.sqlite")}, "kafka": kafka}
         served = stack.enter_context(Served(folder, settings))
         gateway = served.ready["kafka"]
-        report(measure(_address(node), _address(gateway), contents, options.turns))
+        report(measure(host_and_port(node), host_and_port(gateway), contents, options.turns))
         report_uses(asyncio.run(used(node, gateway, contents, options.turns)))
-
-
-def _address(text: str) -> tuple[str, int]:
-    host, _, port = text.rpartition(":")
-    return host, int(port)
 
 
 if __name__ == "__main__":

@@ -6,15 +6,11 @@ from broker_core.catalog.snapshots.name_changes import LoggedNames, read_name_ch
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.change_log import CatalogVersion, Gap
 from broker_core.listing.changes.listing_splice import ListingChange
-from broker_core.names import Mode, NamespaceName, TopicName
+from broker_core.names import Mode
+from tests.catalog.listers import NAMESPACE, topic
 
-NAMESPACE = NamespaceName("a", "b")
 SINCE = CatalogVersion("id", 1)
 NOW = CatalogVersion("id", 2)
-
-
-def topic(local: str, domain: str = "persistent") -> TopicName:
-    return TopicName(domain, NAMESPACE, local)
 
 
 def net(*rows: tuple[int, str, str, str, str | None, str | None], mode: Mode = Mode.ALL) -> ListingChange:

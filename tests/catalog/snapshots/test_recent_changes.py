@@ -12,20 +12,15 @@ from broker_core.catalog.store.log_rows import read_recent
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.change_log import CatalogVersion
 from broker_core.listing.listing import Listing
-from broker_core.names import Mode, NamespaceName, TopicName
+from broker_core.names import Mode
 from broker_core.patterns import TopicsPattern, compile_pattern
 from broker_core.snapshots import Snapshot
 from tests.catalog.filled import bring
-
-NAMESPACE = NamespaceName("a", "b")
+from tests.catalog.listers import NAMESPACE, topic
 
 
 def pattern(text: str) -> TopicsPattern:
     return compile_pattern(f"persistent://{text}")
-
-
-def topic(local: str, domain: str = "persistent") -> TopicName:
-    return TopicName(domain, NAMESPACE, local)
 
 
 def snapshot_of(catalog: SqliteCatalog, keys: tuple[str, ...] = ()) -> Snapshot:

@@ -10,16 +10,11 @@ from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.listing.listing import Listing
 from broker_core.listing.topic_table import TopicTable
 from broker_core.memory.permits import Permits
-from broker_core.names import NamespaceName, TopicName
+from broker_core.names import TopicName
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.settings import LimitsSettings
+from tests.catalog.listers import NAMESPACE, topic
 from tests.support.eventually import eventually
-
-NAMESPACE = NamespaceName("a", "b")
-
-
-def topic(name: str) -> TopicName:
-    return TopicName("persistent", NAMESPACE, name)
 
 
 async def listing(lister: CatalogLister) -> Listing:

@@ -14,9 +14,7 @@ from broker_core.catalog import CatalogLogReader, Edit, LogBounds, SqliteCatalog
 from broker_core.catalog.store.log_rows import LogSpan, SpanBound
 from broker_core.change_log import CatalogVersion, Changes, Gap
 from broker_core.errors import ListingFailed
-from broker_core.names import NamespaceName, TopicName
-
-NAMESPACE = NamespaceName("a", "b")
+from tests.catalog.listers import NAMESPACE, topic
 
 
 @pytest.fixture
@@ -24,10 +22,6 @@ async def reader(catalog: SqliteCatalog) -> AsyncIterator[CatalogLogReader]:
     reader = CatalogLogReader(catalog)
     yield reader
     reader.close()
-
-
-def topic(local: str) -> TopicName:
-    return TopicName("persistent", NAMESPACE, local)
 
 
 async def test_a_version_is_known_at_once_and_is_the_newest(

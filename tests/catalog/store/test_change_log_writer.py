@@ -12,12 +12,7 @@ from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.change_log import CatalogVersion, Changes, Gap, Operation
 from broker_core.names import NamespaceName, TopicName
 from tests.catalog.filled import bring
-
-NAMESPACE = NamespaceName("a", "b")
-
-
-def topic(local: str) -> TopicName:
-    return TopicName("persistent", NAMESPACE, local)
+from tests.catalog.listers import NAMESPACE, topic
 
 
 def test_a_change_has_all_of_before_and_after(tmp_path: Path) -> None:

@@ -9,9 +9,7 @@ import pytest
 from broker_core.catalog.catalog_errors import CatalogError
 from broker_core.catalog.store.file_watch import FileWatch
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
-from broker_core.names import NamespaceName, TopicName
-
-NAMESPACE = NamespaceName("a", "b")
+from tests.catalog.listers import NAMESPACE, topic
 
 
 @pytest.fixture
@@ -36,10 +34,6 @@ def test_at_the_start_it_waits_for_who_has_the_file_alone(catalog: SqliteCatalog
         assert watch.catalog_id == catalog.catalog_id
     finally:
         watch.close()
-
-
-def topic(local: str) -> TopicName:
-    return TopicName("persistent", NAMESPACE, local)
 
 
 def put_another(catalog: SqliteCatalog, local: str) -> None:

@@ -22,12 +22,7 @@ from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.change_log import CatalogVersion, Changes, Gap
 from broker_core.compact_json import ascii_json
 from broker_core.names import NamespaceName, TopicName
-
-NAMESPACE = NamespaceName("a", "b")
-
-
-def topic(local: str) -> TopicName:
-    return TopicName("persistent", NAMESPACE, local)
+from tests.catalog.listers import NAMESPACE, topic
 
 
 def test_times_are_utc() -> None:

@@ -31,7 +31,7 @@ from broker_core.wire.kafka.fields import BYTES, INT16, INT32, STRING, Array, Fi
 from tests.interop.kafka_peer.broker import KafkaBroker
 from tests.support.eventually import eventually
 from tests.support.kafka_serving import RawKafkaClient, raw_client
-from tests.support.ports import free_ports
+from tests.support.ports import free_ports, host_and_port
 from tests.support.quick_java import QUICK_JAVA
 
 __all__ = ["Contents", "KafkaCluster", "fill"]
@@ -189,7 +189,7 @@ def fill(cluster: KafkaCluster, contents: Contents, address: str) -> Iterator[No
 
 
 async def _fill(cluster: KafkaCluster, contents: Contents, address: str) -> None:
-    async with raw_client(_address(cluster.addresses[0])) as client:
+    async with raw_client(host_and_port(cluster.addresses[0])) as client:
         # It makes the topic of the offsets, which would be the last one of thousands.
         await _keepers(client, contents.groups)
     async with AdminClient(address, api_timeout=120) as admin:
@@ -211,7 +211,7 @@ async def _fill(cluster: KafkaCluster, contents: Contents, address: str) -> None
     ]
     async with contextlib.AsyncExitStack() as stack:
         nodes = {
-            number: await stack.enter_async_context(raw_client(_address(broker.address)))
+            number: await stack.enter_async_context(raw_client(host_and_port(broker.address)))
             for number, broker in cluster.brokers.items()
         }
         first = nodes[1]
@@ -329,11 +329,11 @@ async def _move(cluster: KafkaCluster, contents: Contents) -> None:
         for name in contents.moved
     ]
     for number, broker in cluster.brokers.items():
-        async with raw_client(_address(broker.address)) as client:
+        async with raw_client(host_and_port(broker.address)) as client:
             await _configured(client, 4, [str(number)], throttle)  # a node takes its own alone
             if number == 1:
                 await _configured(client, 2, contents.moved, of_topic)
-    async with raw_client(_address(cluster.addresses[0])) as client:
+    async with raw_client(host_and_port(cluster.addresses[0])) as client:
         answer = await client.ask(ALTER_PARTITION_REASSIGNMENTS, 0, {"timeout_ms": 30_000, "topics": rows})
         assert not answer["error_code"], answer
         assert {part["error_code"] for row in answer["responses"] for part in row["partitions"]} == {0}
@@ -363,8 +363,3 @@ def _names(topics: Sequence[str]) -> bytes:
 
 def _text(name: str) -> bytes:
     return len(name).to_bytes(2, "big") + name.encode()
-
-
-def _address(text: str) -> tuple[str, int]:
-    host, _, port = text.rpartition(":")
-    return host, int(port)

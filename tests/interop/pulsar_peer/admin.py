@@ -8,7 +8,7 @@ import urllib.parse
 import urllib.request
 from typing import Any
 
-__all__ = ["Admin"]
+__all__ = ["Admin", "rest_path"]
 
 _PARTITIONED = "application/vnd.partitioned-topic-metadata+json"
 
@@ -32,13 +32,13 @@ class Admin:
         """Create a topic; ``partitions=0`` makes a plain one."""
         if partitions:
             body = {"partitions": partitions, "properties": {}}
-            self._call("PUT", f"{_path(topic)}/partitions", body, _PARTITIONED)
+            self._call("PUT", f"{rest_path(topic)}/partitions", body, _PARTITIONED)
         else:
-            self._call("PUT", _path(topic))
+            self._call("PUT", rest_path(topic))
 
     def delete_topic(self, topic: str, *, partitioned: bool = False) -> None:
         """Delete a plain topic, or one with partitions, also one with consumers."""
-        self._call("DELETE", f"{_path(topic)}{'/partitions' if partitioned else ''}?force=true")
+        self._call("DELETE", f"{rest_path(topic)}{'/partitions' if partitioned else ''}?force=true")
 
     def topics(self, namespace: str) -> set[str]:
         """All persistent topics as REST lists them, partitions included, system topics not."""
@@ -50,21 +50,21 @@ class Admin:
 
     def subscriptions(self, topic: str) -> set[str]:
         """The names of the subscriptions of a plain topic or of one partition."""
-        return set(self._call("GET", f"{_path(topic)}/subscriptions"))
+        return set(self._call("GET", f"{rest_path(topic)}/subscriptions"))
 
     def backlog(self, topic: str, subscription: str) -> int:
         """How many messages a subscription has not acknowledged yet."""
-        stats = self._call("GET", f"{_path(topic)}/stats?getPreciseBacklog=true")
+        stats = self._call("GET", f"{rest_path(topic)}/stats?getPreciseBacklog=true")
         return int(stats["subscriptions"][subscription]["msgBacklog"])
 
     def consumers(self, topic: str, subscription: str) -> int:
         """How many consumers are connected to a subscription."""
-        stats = self._call("GET", f"{_path(topic)}/stats")
+        stats = self._call("GET", f"{rest_path(topic)}/stats")
         return len(stats["subscriptions"].get(subscription, {}).get("consumers", ()))
 
     def permits(self, topic: str) -> dict[str, int]:
         """How many messages the consumers of each subscription wait for."""
-        stats = self._call("GET", f"{_path(topic)}/stats")
+        stats = self._call("GET", f"{rest_path(topic)}/stats")
         return {
             name: sum(each["availablePermits"] for each in subscription["consumers"])
             for name, subscription in stats["subscriptions"].items()
@@ -95,7 +95,8 @@ class Admin:
         return json.loads(answer) if answer else None
 
 
-def _path(topic: str) -> str:
+def rest_path(topic: str) -> str:
+    """The path of a topic below `/admin/v2`."""
     domain, _, rest = topic.partition("://")
     tenant, namespace, local = rest.split("/", 2)
     return f"{domain}/{tenant}/{namespace}/{urllib.parse.quote(local, safe='')}"

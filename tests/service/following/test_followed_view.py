@@ -10,7 +10,7 @@ import pytest
 from broker_core.broker.opened_core import opened_pipeline
 from broker_core.catalog import CatalogLogReader, SqliteCatalog
 from broker_core.listing.listing import Selection
-from broker_core.names import Mode, NamespaceName, TopicName
+from broker_core.names import Mode
 from broker_core.patterns import compile_pattern
 from broker_core.pipeline import Pipeline
 from broker_core.plugin_api.listing_request import ListingRequest
@@ -21,10 +21,8 @@ from broker_core.service.following.listing_feed import ListingFeed
 from broker_core.service.following.listing_feeds import ListingFeeds
 from broker_core.settings import Settings
 from tests.support.eventually import eventually
-from tests.support.followers import RecordingFollower
+from tests.support.followers import NAMESPACE, RecordingFollower, topic
 from tests.support.plugins import PluginOf
-
-NAMESPACE = NamespaceName("a", "b")
 
 
 @pytest.fixture
@@ -49,10 +47,6 @@ async def feeds(catalog: SqliteCatalog, pipeline: Pipeline) -> AsyncIterator[Lis
     yield feeds
     await feeds.stop()
     log.close()
-
-
-def topic(local: str) -> TopicName:
-    return TopicName("persistent", NAMESPACE, local)
 
 
 def question(pipeline: Pipeline, pattern: str = "a/b/x-.*", **properties: str) -> ListingRequest:

@@ -14,7 +14,6 @@ from broker_core.access.asker import Asker
 from broker_core.broker.opened_core import opened_pipeline
 from broker_core.catalog import CatalogLogReader, Edit, SqliteCatalog, creation, deletion
 from broker_core.concurrency.loop_turns import loop_turn
-from broker_core.names import NamespaceName, TopicName
 from broker_core.patterns import compile_pattern
 from broker_core.pipeline import Answer, Pipeline, Trace
 from broker_core.plugin_api.listing_request import ListingRequest
@@ -23,10 +22,8 @@ from broker_core.service.following.listing_feed import ListingFeed
 from broker_core.service.following.recreated_topics import RecreatedTopics
 from broker_core.settings import Settings
 from tests.support.eventually import eventually
-from tests.support.followers import RecordingFollower
+from tests.support.followers import NAMESPACE, RecordingFollower, topic
 from tests.support.plugins import PluginOf
-
-NAMESPACE = NamespaceName("a", "b")
 
 
 @pytest.fixture
@@ -48,10 +45,6 @@ async def feed(pipeline: Pipeline) -> AsyncIterator[ListingFeed]:
     feed = ListingFeed(pipeline, ListingRequest(NAMESPACE), lambda _: frozenset(), lambda _: True)
     yield feed
     feed.close()
-
-
-def topic(local: str) -> TopicName:
-    return TopicName("persistent", NAMESPACE, local)
 
 
 async def joined(feed: ListingFeed, last_hash: str | None = None) -> RecordingFollower:

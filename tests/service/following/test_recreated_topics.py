@@ -9,15 +9,10 @@ import pytest
 
 from broker_core.catalog import CatalogLogReader, SqliteCatalog
 from broker_core.listing.listing import Listing, Selection
-from broker_core.names import Mode, NamespaceName, TopicName
+from broker_core.names import Mode
 from broker_core.service.following import recreated_topics
 from broker_core.service.following.recreated_topics import RecreatedTopics, names_in
-
-NAMESPACE = NamespaceName("a", "b")
-
-
-def topic(local: str) -> TopicName:
-    return TopicName("persistent", NAMESPACE, local)
+from tests.support.followers import NAMESPACE, topic
 
 
 def answer(*locals_: str) -> Selection:
