@@ -31,7 +31,7 @@ async def three_partitions(peer: Peer, command: BaseCommand) -> None:
 
 
 async def ask(client: LookupSession) -> int:
-    return await client.partitioned_metadata(TOPIC, timeout=10)
+    return await client.partitioned_metadata(TOPIC, timeout=AGES)
 
 
 @asynccontextmanager
@@ -306,7 +306,7 @@ async def test_a_request_that_was_given_up_frees_its_place_at_the_server() -> No
         await three_partitions(peer, command)
 
     async def other(client: LookupSession) -> int:
-        return await client.partitioned_metadata("persistent://t/n/other", timeout=10)
+        return await client.partitioned_metadata("persistent://t/n/other", timeout=AGES)
 
     async with ScriptedServer(script) as server, pool_to(server.port, wasting=0.0) as pool:
         given_up, waiting = asyncio.create_task(pool.use(ask)), asyncio.create_task(pool.use(other))

@@ -11,11 +11,12 @@ from broker_core.client.kafka.cluster_connections import ClusterConnections
 from broker_core.client.kafka.kafka_errors import NotControllerException, RebootstrapRequiredException
 from broker_core.client.kafka.node_connection import ConnectionOptions, NodeConnection
 from broker_core.wire.kafka import LIST_TOPICS, METADATA, SASL_HANDSHAKE, Fields
+from tests.support.clock import AGES
 from tests.support.eventually import eventually
 from tests.support.ports import free_port
 from tests.support.scripted_kafka import Asked, ScriptedKafka, metadata_of
 
-OPTIONS = ConnectionOptions("test", connect_timeout=10, request_timeout=10, max_answer=1_000_000)
+OPTIONS = ConnectionOptions("test", connect_timeout=AGES, request_timeout=AGES, max_answer=1_000_000)
 
 
 @asynccontextmanager

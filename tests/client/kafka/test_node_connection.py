@@ -36,11 +36,12 @@ from broker_core.wire.kafka import (
     response_frame,
 )
 from tests.support.certificates import Authority
+from tests.support.clock import AGES
 from tests.support.ports import free_port
 from tests.support.scripted_kafka import Asked, Handler, ScriptedKafka
 
 OPTIONS = ConnectionOptions(
-    "test", connect_timeout=10, request_timeout=10, max_answer=1_000_000, software_version="1.2.3"
+    "test", connect_timeout=AGES, request_timeout=AGES, max_answer=1_000_000, software_version="1.2.3"
 )
 
 

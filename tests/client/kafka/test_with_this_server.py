@@ -33,6 +33,7 @@ from broker_core.client.kafka import (
     UnknownTopicIdException,
     UnknownTopicOrPartitionException,
 )
+from tests.support.clock import AGES
 from tests.support.kafka_serving import kafka_broker
 
 
@@ -45,7 +46,7 @@ def address_of(broker: Broker) -> str:
 
 @pytest.fixture
 async def client(tmp_path: Path) -> AsyncIterator[AdminClient]:
-    async with kafka_broker(tmp_path) as broker, AdminClient(address_of(broker), api_timeout=30) as client:
+    async with kafka_broker(tmp_path) as broker, AdminClient(address_of(broker), api_timeout=AGES) as client:
         yield client
 
 
@@ -114,7 +115,7 @@ async def test_acls(tmp_path: Path) -> None:
     )
     async with (
         kafka_broker(tmp_path, super_users=("User:ANONYMOUS",)) as broker,
-        AdminClient(address_of(broker), api_timeout=30) as client,
+        AdminClient(address_of(broker), api_timeout=AGES) as client,
     ):
         (await client.create_acls([binding])).all()
         assert [*await client.describe_acls(AclFilter(name="orders", pattern=PatternType.MATCH))] == [binding]

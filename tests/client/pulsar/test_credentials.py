@@ -12,6 +12,7 @@ from broker_core.client.pulsar.credentials import Credentials, OriginalPrincipal
 from broker_core.client.pulsar.lookup_connection import LookupConnection
 from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.messages.pulsar_api_pb2 import AuthData, BaseCommand
+from tests.support.clock import AGES
 from tests.support.eventually import eventually
 from tests.support.scripted_server import Peer, ScriptedServer
 
@@ -26,7 +27,7 @@ async def partitions(connection: LookupConnection) -> int:
     answer = await connection.request(
         lambda request_id: commands.partitioned_metadata(request_id, TOPIC),
         BaseCommand.PARTITIONED_METADATA_RESPONSE,
-        timeout=10,
+        timeout=AGES,
     )
     assert isinstance(answer, BaseCommand)
     return answer.partitionMetadataResponse.partitions

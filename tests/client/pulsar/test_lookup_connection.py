@@ -44,7 +44,7 @@ def ask_topics(request_id: int) -> bytes:
     return commands.get_topics(request_id, "t/n")
 
 
-async def partitions(connection: LookupConnection, timeout: float = 10.0) -> int:
+async def partitions(connection: LookupConnection, timeout: float = AGES) -> int:
     answer = await connection.request(ask_partitions, PARTITIONS, timeout=timeout)
     assert isinstance(answer, BaseCommand)
     return answer.partitionMetadataResponse.partitions
@@ -304,7 +304,7 @@ async def test_a_large_answer_waits_until_there_is_room(monkeypatch: pytest.Monk
         assert asked == [len(answer) + 8]
         assert TopicsAnswer(answer).topics == NAMES
         assert await behind == 1
-        small = await connection.request(ask_topics, LISTING, timeout=10)
+        small = await connection.request(ask_topics, LISTING, timeout=AGES)
         assert isinstance(small, memoryview)
         await connection.close()
 
@@ -316,7 +316,7 @@ async def test_without_room_the_answer_and_its_connection_are_given_up() -> None
     async with ScriptedServer(send_large) as server:
         connection = await open_to(server)
         with pytest.raises(TooManyRequests):
-            await connection.request(ask_topics, LISTING, timeout=10, admit=admit)
+            await connection.request(ask_topics, LISTING, timeout=AGES, admit=admit)
         assert not connection.is_open
         await connection.close()
 
@@ -334,7 +334,7 @@ async def test_who_gives_up_while_waiting_for_room_frees_it() -> None:
 
     async with ScriptedServer(send_large) as server:
         connection = await open_to(server)
-        listing = asyncio.create_task(connection.request(ask_topics, LISTING, timeout=10, admit=admit))
+        listing = asyncio.create_task(connection.request(ask_topics, LISTING, timeout=AGES, admit=admit))
         await asked.wait()
         listing.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -421,6 +421,6 @@ async def test_a_server_that_reads_nothing_is_dead_at_some_point() -> None:
             return commands.get_topics(request_id, "t/n", topics_pattern=pattern)
 
         with pytest.raises(ConnectionLost, match="does not read what it is sent"):
-            await asyncio.gather(*(connection.request(ask, LISTING, timeout=30) for _ in range(30)))
+            await asyncio.gather(*(connection.request(ask, LISTING, timeout=AGES) for _ in range(30)))
         reading.set()
         await connection.close()

@@ -13,6 +13,7 @@ from broker_core.client.pulsar import pulsar_service
 from broker_core.client.pulsar.pulsar_service import PulsarService
 from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand
+from tests.support.clock import AGES
 from tests.support.eventually import eventually
 from tests.support.scripted_server import Peer, ScriptedServer
 
@@ -26,7 +27,7 @@ async def service_at(url: str) -> AsyncIterator[PulsarService]:
         client_version=None,
         credentials=None,
         tls=None,
-        connect_timeout=10,
+        connect_timeout=AGES,
         keep_alive=30,
         max_answer=1 << 30,
     )

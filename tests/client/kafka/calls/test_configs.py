@@ -16,6 +16,7 @@ from broker_core.client.kafka import (
     UnknownTopicOrPartitionException,
 )
 from broker_core.wire.kafka import DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS, METADATA, Fields
+from tests.support.clock import AGES
 from tests.support.scripted_kafka import Asked, ScriptedKafka, metadata_of
 
 TOPIC = ConfigResource.topic("orders")
@@ -80,7 +81,7 @@ async def test_the_configs_of_a_node_are_asked_of_that_node() -> None:
             node.handlers[INCREMENTAL_ALTER_CONFIGS] = lambda _: {
                 "responses": [{"resource_type": 4, "resource_name": "2"}]
             }
-        async with AdminClient(first.address, api_timeout=20) as client:
+        async with AdminClient(first.address, api_timeout=AGES) as client:
             broker = ConfigResource.broker(2)
             found = await client.describe_configs([TOPIC, broker])
             assert list(found) == [TOPIC, broker]

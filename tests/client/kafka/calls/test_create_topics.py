@@ -15,6 +15,7 @@ from broker_core.client.kafka import (
     UnsupportedVersionException,
 )
 from broker_core.wire.kafka import API_VERSIONS, CREATE_TOPICS, METADATA
+from tests.support.clock import AGES
 from tests.support.scripted_kafka import ScriptedKafka
 
 ID = uuid.UUID("12345678-9abc-4def-8123-456789abcdef")
@@ -96,7 +97,10 @@ async def test_configs_may_be_denied(client: AdminClient, node: ScriptedKafka) -
 
 async def test_an_older_server_does_not_tell() -> None:
     versions = {API_VERSIONS: (0, 4), METADATA: (0, 8), CREATE_TOPICS: (0, 4)}
-    async with ScriptedKafka(versions=versions) as node, AdminClient(node.address, api_timeout=20) as client:
+    async with (
+        ScriptedKafka(versions=versions) as node,
+        AdminClient(node.address, api_timeout=AGES) as client,
+    ):
         node.handlers[CREATE_TOPICS] = lambda _: {"topics": [{"name": "orders"}]}
         result = await client.create_topics([NewTopic("orders")])
         assert result["orders"] is None

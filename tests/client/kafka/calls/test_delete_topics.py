@@ -13,6 +13,7 @@ from broker_core.client.kafka import (
     UnsupportedVersionException,
 )
 from broker_core.wire.kafka import API_VERSIONS, DELETE_TOPICS, METADATA, ZERO_ID
+from tests.support.clock import AGES
 from tests.support.scripted_kafka import ScriptedKafka
 
 ID = uuid.UUID("12345678-9abc-4def-8123-456789abcdef")
@@ -53,7 +54,10 @@ async def test_by_id(client: AdminClient, node: ScriptedKafka) -> None:
 
 async def test_an_older_server_takes_names_alone() -> None:
     versions = {API_VERSIONS: (0, 4), METADATA: (0, 8), DELETE_TOPICS: (1, 5)}
-    async with ScriptedKafka(versions=versions) as node, AdminClient(node.address, api_timeout=20) as client:
+    async with (
+        ScriptedKafka(versions=versions) as node,
+        AdminClient(node.address, api_timeout=AGES) as client,
+    ):
         node.handlers[DELETE_TOPICS] = lambda _: {"responses": [{"name": "a"}]}
         assert (await client.delete_topics(["a"])).all() == {"a": None}
         assert node.of(DELETE_TOPICS)[0]["topic_names"] == ["a"]

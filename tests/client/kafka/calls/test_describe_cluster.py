@@ -4,6 +4,7 @@ import pytest
 
 from broker_core.client.kafka import AdminClient, ClusterAuthorizationException, Node, Operation
 from broker_core.wire.kafka import API_VERSIONS, DESCRIBE_CLUSTER, METADATA, Fields
+from tests.support.clock import AGES
 from tests.support.scripted_kafka import ScriptedKafka, metadata_of
 
 
@@ -44,7 +45,7 @@ async def test_it_may_be_refused(client: AdminClient, node: ScriptedKafka) -> No
 async def test_of_an_older_server_it_is_metadata() -> None:
     async with ScriptedKafka(versions={API_VERSIONS: (0, 4), METADATA: (0, 8)}) as node:
         node.handlers[METADATA] = lambda _: metadata_of(node) | {"cluster_authorized_operations": 1 << 7}
-        async with AdminClient(node.address, api_timeout=20) as client:
+        async with AdminClient(node.address, api_timeout=AGES) as client:
             cluster = await client.describe_cluster(include_authorized_operations=True)
             assert cluster.controller == Node(1, "127.0.0.1", node.port)
             assert cluster.authorized_operations == frozenset({Operation.ALTER})

@@ -24,6 +24,7 @@ from broker_core.wire.kafka import (
     ZERO_ID,
     Fields,
 )
+from tests.support.clock import AGES
 from tests.support.scripted_kafka import Asked, ScriptedKafka, metadata_of
 
 ID = uuid.UUID("12345678-9abc-4def-8123-456789abcdef")
@@ -90,7 +91,7 @@ async def test_an_older_server_is_asked_for_metadata() -> None:
     async with ScriptedKafka(versions={API_VERSIONS: (0, 4), METADATA: (0, 7)}) as node:
         rows = [topic("a", partition(0)), topic("b", error_code=3)]
         node.handlers[METADATA] = lambda _: metadata_of(node, topics=rows)
-        async with AdminClient(node.address, api_timeout=20) as client:
+        async with AdminClient(node.address, api_timeout=AGES) as client:
             found = await client.describe_topics(["a", "b"])
             assert found["a"].topic_id == ZERO_ID
             assert found["a"].partitions[0].leader == Node(1, "127.0.0.1", node.port)

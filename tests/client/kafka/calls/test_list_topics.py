@@ -14,6 +14,7 @@ from broker_core.client.kafka import (
     UnsupportedVersionException,
 )
 from broker_core.wire.kafka import API_VERSIONS, LIST_TOPICS, METADATA, ZERO_ID, Fields
+from tests.support.clock import AGES
 from tests.support.scripted_kafka import Asked, ScriptedKafka, metadata_of
 
 ID = uuid.UUID("12345678-9abc-4def-8123-456789abcdef")
@@ -74,7 +75,7 @@ async def test_a_topic_that_was_made_anew_between_two_pages_is_listed_once(
 async def test_a_server_without_it_is_asked_for_metadata() -> None:
     async with ScriptedKafka(versions={API_VERSIONS: (0, 4), METADATA: (0, 9)}) as node:
         node.handlers[METADATA] = lambda _: metadata_of(node, topics=[ORDERS, OFFSETS])
-        async with AdminClient(node.address, api_timeout=20) as client:
+        async with AdminClient(node.address, api_timeout=AGES) as client:
             assert (await client.list_topics()).names() == ["orders"]
             with pytest.raises(UnsupportedVersionException, match="from version 10 on"):
                 await client.list_topics(topic_ids=True)
