@@ -6,7 +6,7 @@ import asyncio
 import warnings
 import weakref
 from collections.abc import Awaitable, Callable, Hashable, Mapping
-from typing import TYPE_CHECKING, Final, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar, cast
 
 from broker_core.client.authentication import Authentication, Tls
 from broker_core.client.client_errors import (
@@ -30,28 +30,19 @@ from broker_core.redaction import printable
 from broker_core.service_addresses import is_tls
 
 if TYPE_CHECKING:
+    from broker_core.client.http.http_service import HttpService
     from broker_core.client.pattern_discovery import PatternDiscovery
 
 __all__ = ["MAX_ANSWER", "LookupClient", "check_seconds", "credentials_of"]
 
 T = TypeVar("T")
 
+#: A lookup service by one of its protocols. Methods have no time-out, and raise :exc:`ClientError`.
+_Service: TypeAlias = "PulsarService | HttpService"
 #: Bytes of an answer; a million names take about 60 MB.
 MAX_ANSWER: Final = 1024 * 1024 * 1024
 _FIRST_PAUSE: Final = 0.1  # seconds before a question is asked again; then twice as long each time
 _LONGEST_PAUSE: Final = 2.0
-
-
-class _Service(Protocol):
-    """A lookup service by one protocol. Methods have no time-out, and raise :exc:`ClientError`."""
-
-    @property
-    def problem(self) -> str | None: ...
-    async def topics(self, question: TopicsQuestion, /) -> TopicListing: ...
-    async def watch(self, namespace: str, pattern: str, watcher: WatchReceiver, /) -> bool: ...
-    async def partitions(self, topic: str, /, *, auto_create: bool) -> int: ...
-    async def broker(self, topic: str, /, *, listener_name: str | None) -> BrokerAddress: ...
-    async def close(self) -> None: ...
 
 
 class LookupClient(LoopBound):

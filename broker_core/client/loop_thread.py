@@ -12,15 +12,16 @@ from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from functools import partial, wraps
 from types import TracebackType
-from typing import Any, Concatenate, Final, Generic, ParamSpec, Protocol, Self, TypeVar
+from typing import Any, Concatenate, Final, Generic, ParamSpec, Self, TypeVar
 
 from broker_core.client.client_errors import ConnectionLost
+from broker_core.client.loop_bound import LoopBound
 
 __all__ = ["BlockingClient", "LoopThread", "blocking"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
-C = TypeVar("C", bound="_Closes")
+C = TypeVar("C", bound=LoopBound)
 
 _EXIT_SECONDS: Final = 5.0  # that the program's end waits for the last work of all threads together
 
@@ -111,10 +112,6 @@ class LoopThread:
                 f"{self._name} does not go on in a process that was forked: make another one there"
             )
         return self._running
-
-
-class _Closes(Protocol):
-    async def close(self) -> None: ...
 
 
 class BlockingClient(Generic[C]):

@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
 
 from broker_core.client.client_errors import ClientError, ConnectionLost, is_of_identity
 from broker_core.client.failover.address_health import AddressHealth
@@ -38,13 +38,10 @@ class Poolable(Protocol):
 
 
 C = TypeVar("C", bound=Poolable)
-C_co = TypeVar("C_co", bound=Poolable, covariant=True)
 
 
-class Connect(Protocol[C_co]):
-    """Makes a connection to one address, for the principal of the pool."""
-
-    def __call__(self, address: Address, on_lost: Callable[[], None], /) -> Awaitable[C_co]: ...
+#: Makes a connection to one address, for the principal of the pool; the function is called when it is lost.
+Connect: TypeAlias = Callable[[Address, Callable[[], None]], Awaitable[C]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ Over HTTP nothing but an answer distinguishes a server that works from one that 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Final, TypeVar
+from collections.abc import Callable, Coroutine
+from typing import Any, Final, TypeVar
 
 from broker_core.client.client_errors import ConnectionLost, CredentialsFailed
 from broker_core.client.failover import AddressHealth
@@ -35,7 +35,7 @@ class AddressTurns:
         if address in self._heard_at:
             self._heard_at[address] = asyncio.get_running_loop().time()
 
-    async def ask(self, ask: Callable[[Address], Awaitable[T]]) -> T:
+    async def ask(self, ask: Callable[[Address], Coroutine[Any, Any, T]]) -> T:
         """The result of ``ask`` for the first address that answers at all. Raises
         :exc:`~broker_core.client.ConnectionLost` if none does, and any other error of ``ask``.
         """
@@ -50,7 +50,7 @@ class AddressTurns:
                     due = [address for address in self._health.order() if address not in began]
                     if due:
                         began[due[0]] = loop.time()
-                        running[loop.create_task(_asking(ask, due[0]))] = due[0]
+                        running[loop.create_task(ask(due[0]))] = due[0]
                     elif not running:
                         raise failure or ConnectionLost("no address may be tried now")
                 patience = self._next_look(running, began)
@@ -102,7 +102,3 @@ class AddressTurns:
 
     def _patience_with(self, address: Address) -> float:
         return self._patience if self._health.known[address].state == "up" else _PATIENCE
-
-
-async def _asking(ask: Callable[[Address], Awaitable[T]], address: Address) -> T:
-    return await ask(address)

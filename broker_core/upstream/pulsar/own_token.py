@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Final, Protocol
+from typing import Final, TypeAlias
 
 from broker_core.client import CredentialsFailed, single_token
 from broker_core.concurrency import TasksByKey
@@ -17,19 +17,6 @@ __all__ = ["CommandToken", "OwnToken", "SourceToken"]
 _READING: Final = 3.0  # seconds that a file has, fewer than an attempt to connect
 _EARLY: Final = 30.0  # seconds before its end a token counts as expired
 _AGAIN: Final = 5.0  # seconds between two runs of the command, at least
-
-
-class OwnToken(Protocol):
-    """The source of the token for every new connection, and for every challenge."""
-
-    async def current(self) -> bytes:
-        """The token. Raises :exc:`~broker_core.client.CredentialsFailed`."""
-
-    async def after_refusal(self, refused: bytes) -> bool:
-        """Whether there is now another token than the one that the brokers refused."""
-
-    async def stop(self) -> None:
-        """End running work for it."""
 
 
 class SourceToken:
@@ -43,7 +30,7 @@ class SourceToken:
         self._readings: TasksByKey[bytes] = TasksByKey()
 
     async def current(self) -> bytes:
-        """The token that its source has now."""
+        """The token that its source has now. Raises :exc:`~broker_core.client.CredentialsFailed`."""
         try:
             async with asyncio.timeout(_READING):
                 token = await self._readings.result(None, partial(asyncio.to_thread, self._read))
@@ -90,7 +77,7 @@ class CommandToken:
         self._runs: TasksByKey[None] = TasksByKey()
 
     async def current(self) -> bytes:
-        """The kept token, or a new one."""
+        """The kept token, or a new one. Raises :exc:`~broker_core.client.CredentialsFailed`."""
         if self._token is None or self._is_old(_EARLY):
             await self._runs.result(None, self._renew)
         if self._token is None or self._is_old(0):
@@ -122,3 +109,7 @@ class CommandToken:
             self._failure = failed
         finally:
             self._ran_at = loop.time()
+
+
+#: The source of the gateway's own token, for every new connection and every challenge.
+OwnToken: TypeAlias = SourceToken | CommandToken
