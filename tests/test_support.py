@@ -23,21 +23,6 @@ from tests.support.ports import free_ports
 from tests.support.vectors import frames, pattern_vectors
 
 
-async def test_eventually_gives_the_first_true_value() -> None:
-    answers = iter([0, None, "there"])
-    assert await eventually(lambda: next(answers)) == "there"
-
-
-async def test_eventually_awaits_an_async_condition() -> None:
-    done = asyncio.Event()
-    asyncio.get_running_loop().call_soon(done.set)
-
-    async def condition() -> bool:
-        return await done.wait()
-
-    assert await eventually(condition)
-
-
 async def test_eventually_names_what_did_not_happen() -> None:
     with pytest.raises(AssertionError, match=r"not within 0\.01 s: the queue is empty"):
         await eventually(lambda: False, timeout=0.01, what="the queue is empty")

@@ -173,16 +173,6 @@ async def test_commands_before_connect_are_refused_and_tell_nothing() -> None:
     assert not scene.authenticator.asked
 
 
-async def test_a_second_connect_changes_nothing() -> None:
-    scene = Scene()
-    scene.connect("alice")
-    reply = scene.connect("bob")
-    assert isinstance(reply, bytes)
-    assert decoded(reply).error.message == "This connection is connected already"
-    assert [asker.role for asker in scene.askers] == ["alice"]
-    assert len(scene.authenticator.asked) == 1
-
-
 async def test_a_check_that_takes_long_is_awaited() -> None:
     scene = Scene()
     reply = scene.connect("alice", "slow")

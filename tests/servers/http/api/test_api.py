@@ -14,7 +14,6 @@ from broker_core.service.audit import AUDIT_LOGGER
 from tests.support.api_serving import NAMESPACE, ApiServed, api_served
 from tests.support.eventually import eventually
 from tests.support.htpasswd import write_htpasswd
-from tests.support.tokens import data_url, der, rsa_key, token
 
 LISTING = f"{NAMESPACE}/topics"
 PROBLEM = "application/problem+json"
@@ -123,37 +122,6 @@ async def test_one_connection_is_one_asker_and_another_is_another(tmp_path: Path
     assert first is second
     assert third is not first
     assert {asker.transport for asker in asked} == {"http"}
-
-
-async def test_rules_and_gates_hold_as_over_the_binary_protocol(tmp_path: Path) -> None:
-    class Gate:
-        @hookimpl
-        def broker_core_authorize(self, access: Access) -> Refused | None:
-            return Refused("not on Sundays") if access.asker.role == "late" else None
-
-    tables: dict[str, Any] = {
-        "authentication": {"methods": ["token"], "token": {"key": data_url(der(rsa_key()))}},
-        "authorization": {
-            "rules": [{"roles": ["reader", "late"], "namespaces": ["public/*"], "actions": ["list"]}]
-        },
-    }
-    async with api_served(tmp_path, plugins={"gate": Gate()}, **tables) as served:
-
-        async def status_and_cause(role: str | None) -> tuple[int, str]:
-            headers = {} if role is None else {"Authorization": f"Bearer {token({'sub': role}).decode()}"}
-            said = await served.ask(LISTING, headers=headers)
-            if role is None:
-                assert said.headers["WWW-Authenticate"].startswith("Bearer")
-            return said.status, "" if said.status == 200 else said.json["cause"]
-
-        assert await status_and_cause("reader") == (200, "")
-        assert await status_and_cause("stranger") == (403, "DENIED")
-        assert await status_and_cause("late") == (403, "DENIED")
-        assert await status_and_cause(None) == (401, "UNAUTHENTICATED")
-        assert served.sample("denials_total", action="list", by="rules") == 1
-        assert served.sample("denials_total", action="list", by="gates") == 1
-        # The document is for everybody.
-        assert (await served.ask("/v1/openapi.json")).status == 200
 
 
 async def test_the_operators_socket_is_a_super_role(tmp_path: Path) -> None:
