@@ -34,6 +34,7 @@ def serving(settings: Settings) -> Iterator[str]:
         except BaseException as error:  # noqa: BLE001 - raised again below
             failures.append(error)
         finally:
+            loop.run_until_complete(loop.shutdown_asyncgens())  # with them the threads of the loop end
             loop.run_until_complete(loop.shutdown_default_executor())
             loop.close()
             started.set()
