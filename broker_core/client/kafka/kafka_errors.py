@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import ClassVar, Final, Self
 
 from broker_core.client.client_errors import ClientError, OperationTimeout, is_passing
-from broker_core.wire.kafka import ErrorCode, error_name
+from broker_core.wire.kafka import MESSAGES, ErrorCode, error_name
 
 __all__ = [
     "BrokerNotAvailableException",
@@ -74,16 +74,18 @@ class KafkaException(ClientError):
     #: Whether a repeated request may succeed a little later.
     retriable: ClassVar[bool] = False
     #: The text if the server sent none.
-    general: ClassVar[str] = "The server experienced an unexpected error when processing the request."
+    general: ClassVar[str] = MESSAGES[ErrorCode.UNKNOWN_SERVER_ERROR]
 
     def __init_subclass__(
         cls, *, code: int | None = None, retriable: bool = False, general: str | None = None
     ) -> None:
-        """Declare the exception of a ``code``; without one it has those of its base."""
+        """Declare the exception of a ``code``; without one it has those of its base. ``general`` is the text, if it is
+        not the one that servers send.
+        """
         super().__init_subclass__()
         if code is not None:
             cls.code, cls.retriable = code, retriable
-            cls.general = general or cls.general
+            cls.general = general or MESSAGES.get(ErrorCode(code), cls.general)
 
     def __init__(self, message: str | None = None, *, code: int | None = None) -> None:
         self.message = message or self.general
@@ -103,7 +105,6 @@ class UnknownTopicOrPartitionException(
     KafkaException,
     code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     retriable=True,
-    general="This server does not host this topic-partition.",
 ):
     """No topic or partition has this name."""
 
@@ -135,7 +136,6 @@ class TimeoutException(
     OperationTimeout,
     code=ErrorCode.REQUEST_TIMED_OUT,
     retriable=True,
-    general="The request timed out.",
 ):
     """No answer in time: from the server, or from its own controller."""
 
@@ -190,21 +190,15 @@ class InvalidGroupIdException(
     """No group can have this id."""
 
 
-class TopicAuthorizationException(
-    KafkaException, code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, general="Topic authorization failed."
-):
+class TopicAuthorizationException(KafkaException, code=ErrorCode.TOPIC_AUTHORIZATION_FAILED):
     """The client may not do this with the topic."""
 
 
-class GroupAuthorizationException(
-    KafkaException, code=ErrorCode.GROUP_AUTHORIZATION_FAILED, general="Group authorization failed."
-):
+class GroupAuthorizationException(KafkaException, code=ErrorCode.GROUP_AUTHORIZATION_FAILED):
     """The client may not do this with the group."""
 
 
-class ClusterAuthorizationException(
-    KafkaException, code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED, general="Cluster authorization failed."
-):
+class ClusterAuthorizationException(KafkaException, code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED):
     """The client may not do this with the cluster."""
 
 
@@ -266,7 +260,6 @@ class NotControllerException(
     KafkaException,
     code=ErrorCode.NOT_CONTROLLER,
     retriable=True,
-    general="This is not the correct controller for this cluster.",
 ):
     """The controller is another node, or there is none just now."""
 
@@ -381,7 +374,6 @@ class UnknownTopicIdException(
     KafkaException,
     code=ErrorCode.UNKNOWN_TOPIC_ID,
     retriable=True,
-    general="This server does not host this topic ID.",
 ):
     """No topic has this id."""
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Final
 
 from broker_core.catalog import CatalogError, TopicMissing
 from broker_core.errors import Cause, ListingFailed
-from broker_core.wire.kafka import ErrorCode, Fields, Struct
+from broker_core.wire.kafka import MESSAGES, ErrorCode, Fields, Struct
 
 __all__ = [
     "FAILURES",
-    "MESSAGES",
     "MOST_CHANGES",
     "READ_ONLY",
     "TOO_LARGE",
@@ -23,27 +20,6 @@ __all__ = [
     "error_of",
     "error_row",
 ]
-
-#: Kafka's text for a code without a more specific one.
-MESSAGES: Final[Mapping[ErrorCode, str]] = MappingProxyType(
-    {
-        ErrorCode.UNKNOWN_SERVER_ERROR: (
-            "The server experienced an unexpected error when processing the request."
-        ),
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "This server does not host this topic-partition.",
-        ErrorCode.REQUEST_TIMED_OUT: "The request timed out.",
-        ErrorCode.NOT_CONTROLLER: "This is not the correct controller for this cluster.",
-        ErrorCode.UNKNOWN_TOPIC_ID: "This server does not host this topic ID.",
-        ErrorCode.TOPIC_AUTHORIZATION_FAILED: "Topic authorization failed.",
-        ErrorCode.GROUP_AUTHORIZATION_FAILED: "Group authorization failed.",
-        ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "Cluster authorization failed.",
-        ErrorCode.INVALID_REQUEST: (
-            "This most likely occurs because of a request being malformed by the client library or the message was "
-            "sent to an incompatible broker. See the broker logs for more details."
-        ),
-    }
-)
-
 
 #: The codes for failures of the server, or of a part that it needs.
 FAILURES: Final = frozenset(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from broker_core.wire.kafka import api_tables
 from broker_core.wire.kafka.api import Api
 from broker_core.wire.kafka.api_tables import *  # noqa: F403 - scripts/kafka_tables.py names them
-from broker_core.wire.kafka.error_codes import ErrorCode, error_name
+from broker_core.wire.kafka.error_codes import MESSAGES, ErrorCode, error_name
 from broker_core.wire.kafka.faults import fault_of
 from broker_core.wire.kafka.fields import ZERO_ID, Fields, Struct
 from broker_core.wire.kafka.frame_splitter import FrameSplitter
@@ -29,6 +29,7 @@ from broker_core.wire.kafka.writer import Buffer, Encoded, EncodedRows, Numbered
 __all__ = [
     "APIS",
     "LIST_TOPICS",
+    "MESSAGES",
     "NOT_ASKED",
     "ZERO_ID",
     "Api",

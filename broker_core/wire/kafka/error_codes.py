@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import IntEnum
+from types import MappingProxyType
+from typing import Final
 
-__all__ = ["ErrorCode", "error_name"]
+__all__ = ["MESSAGES", "ErrorCode", "error_name"]
 
 
 class ErrorCode(IntEnum):
@@ -55,6 +58,27 @@ class ErrorCode(IntEnum):
     UNSUPPORTED_ENDPOINT_TYPE = 115
     INVALID_REGULAR_EXPRESSION = 128
     REBOOTSTRAP_REQUIRED = 129
+
+
+#: Kafka's text for a code, as servers send it without a more specific one.
+MESSAGES: Final[Mapping[ErrorCode, str]] = MappingProxyType(
+    {
+        ErrorCode.UNKNOWN_SERVER_ERROR: (
+            "The server experienced an unexpected error when processing the request."
+        ),
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "This server does not host this topic-partition.",
+        ErrorCode.REQUEST_TIMED_OUT: "The request timed out.",
+        ErrorCode.NOT_CONTROLLER: "This is not the correct controller for this cluster.",
+        ErrorCode.UNKNOWN_TOPIC_ID: "This server does not host this topic ID.",
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED: "Topic authorization failed.",
+        ErrorCode.GROUP_AUTHORIZATION_FAILED: "Group authorization failed.",
+        ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "Cluster authorization failed.",
+        ErrorCode.INVALID_REQUEST: (
+            "This most likely occurs because of a request being malformed by the client library or the message was "
+            "sent to an incompatible broker. See the broker logs for more details."
+        ),
+    }
+)
 
 
 def error_name(code: int) -> str:

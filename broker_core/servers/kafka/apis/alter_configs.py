@@ -29,7 +29,6 @@ from broker_core.servers.kafka.requests.config_resources import (
 )
 from broker_core.servers.kafka.requests.handler_row import HandlerRow, audited, row_of
 from broker_core.servers.kafka.row_error import (
-    MESSAGES,
     MOST_CHANGES,
     READ_ONLY,
     TOO_LARGE,
@@ -40,7 +39,7 @@ from broker_core.servers.kafka.row_error import (
 )
 from broker_core.servers.kafka.topics.named_topics import NamedTopic
 from broker_core.service import AuditRow, right_to
-from broker_core.wire.kafka import ALTER_CONFIGS, INCREMENTAL_ALTER_CONFIGS, ErrorCode, Fields
+from broker_core.wire.kafka import ALTER_CONFIGS, INCREMENTAL_ALTER_CONFIGS, MESSAGES, ErrorCode, Fields
 
 __all__ = ["ALTER_CONFIGS_ROW", "INCREMENTAL_ALTER_CONFIGS_ROW"]
 

@@ -13,10 +13,10 @@ from broker_core.kafka.acls import CLUSTER_NAME, Operation, ResourceType
 from broker_core.names import topic_id_text
 from broker_core.servers.kafka.requests.call import KafkaCall
 from broker_core.servers.kafka.requests.handler_row import HandlerRow, audited, row_of
-from broker_core.servers.kafka.row_error import MESSAGES, ChangeRefused, RowError, error_of, error_row
+from broker_core.servers.kafka.row_error import ChangeRefused, RowError, error_of, error_row
 from broker_core.servers.kafka.topics.named_topics import NamedTopic
 from broker_core.service import AuditRow, TopicEditor, right_to
-from broker_core.wire.kafka import DELETE_TOPICS, ZERO_ID, ErrorCode, Fields
+from broker_core.wire.kafka import DELETE_TOPICS, MESSAGES, ZERO_ID, ErrorCode, Fields
 
 __all__ = ["DELETE_TOPICS_ROW", "deleted_topics", "no_topics_deleted", "refused_topic", "topics_to_delete"]
 

@@ -16,10 +16,10 @@ from broker_core.servers.kafka.requests.config_resources import (
     unauthorized,
 )
 from broker_core.servers.kafka.requests.handler_row import HandlerRow
-from broker_core.servers.kafka.row_error import MESSAGES, RowError, error_row
+from broker_core.servers.kafka.row_error import RowError, error_row
 from broker_core.servers.kafka.topics.broker_configs import broker_configs
 from broker_core.servers.kafka.topics.named_topics import NamedTopic
-from broker_core.wire.kafka import DESCRIBE_CONFIGS, Encoded, ErrorCode, Fields, Writer
+from broker_core.wire.kafka import DESCRIBE_CONFIGS, MESSAGES, Encoded, ErrorCode, Fields, Writer
 
 __all__ = ["DESCRIBE_CONFIGS_ROW"]
 

@@ -25,7 +25,7 @@ from broker_core.servers.kafka.gateway.relay import Refused, beside, by_controll
 from broker_core.servers.kafka.requests.call import KafkaCall
 from broker_core.servers.kafka.requests.config_resources import ConfigResourceType
 from broker_core.servers.kafka.requests.handler_row import AnswerLater, HandlerRow, audited, row_of
-from broker_core.servers.kafka.row_error import FAILURES, MESSAGES, RowError, error_row
+from broker_core.servers.kafka.row_error import FAILURES, RowError, error_row
 from broker_core.servers.kafka.topics.new_topic import new_name
 from broker_core.service import Action, AuditRow, right_to
 from broker_core.wire.kafka import (
@@ -39,6 +39,7 @@ from broker_core.wire.kafka import (
     DELETE_TOPICS,
     INCREMENTAL_ALTER_CONFIGS,
     LEAVE_GROUP,
+    MESSAGES,
     OFFSET_COMMIT,
     OFFSET_DELETE,
     ZERO_ID,
