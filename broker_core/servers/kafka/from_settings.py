@@ -15,11 +15,10 @@ from broker_core.servers.kafka.apis import HANDLERS
 from broker_core.servers.kafka.callers.authorizer import Authorizer
 from broker_core.servers.kafka.callers.client_identities import ClientIdentities
 from broker_core.servers.kafka.cluster.cluster_front import ClusterFront
-from broker_core.servers.kafka.kafka_options import ConnectionTimes, KafkaOptions
 from broker_core.servers.kafka.request_metrics import RequestMetrics
 from broker_core.servers.kafka.sasl.mechanisms import check_mechanisms
 from broker_core.servers.kafka.server import KafkaServer
-from broker_core.servers.kafka.services import KafkaServices
+from broker_core.servers.kafka.services import ConnectionTimes, KafkaOptions, KafkaServices
 from broker_core.servers.kafka.topics.encoded_configs import EncodedConfigs, checked_configs
 from broker_core.servers.kafka.topics.listed_topics import ListedTopics
 from broker_core.servers.kafka.topics.named_topics import NamedTopics

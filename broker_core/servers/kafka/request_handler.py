@@ -38,6 +38,9 @@ from broker_core.wire.kafka import (
 
 __all__ = ["KafkaRequestHandler"]
 
+#: Bytes of a request, and of one before the client is authenticated (Kafka's sasl.server.max.receive.size).
+_LARGEST: Final = 16 * 1024 * 1024
+_LARGEST_BEFORE: Final = 512 * 1024
 #: Characters of a client id that are kept.
 _CLIENT_ID: Final = 256
 #: Characters of the name of a client's software, and of its version.
@@ -98,7 +101,7 @@ class KafkaRequestHandler:
         self._idle = 0
         self._looks = 0
         self._software = ""
-        identities, options = services.identities, services.options
+        identities = services.identities
         admitted = identities.of_connection(peer)
         #: That of its certificate, or of clients without credentials, until it proves another identity.
         self._live = identities.begin(admitted, self._ended)
@@ -118,7 +121,7 @@ class KafkaRequestHandler:
                 known=known,
             )
         self._namespace = identities.namespace(None)
-        self._splitter = FrameSplitter(options.largest_before_authentication)
+        self._splitter = FrameSplitter(_LARGEST_BEFORE)
         if self._sasl is None or admitted is not None:
             self._let_in(None if admitted is None else admitted.role)
         #: The client's name for itself.
@@ -258,7 +261,7 @@ class KafkaRequestHandler:
         asker = self._asker = identities.asker(role, self._peer, self._software, connection=self._client)
         self._client.identified(asker)
         self._namespace = identities.namespace(asker.role)
-        self._splitter.max_size = self._services.options.largest_request
+        self._splitter.max_size = _LARGEST
         return asker
 
 

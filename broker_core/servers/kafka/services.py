@@ -1,4 +1,4 @@
-"""The parts that the handlers of all Kafka clients of a server use."""
+"""The parts and options that the handlers of all Kafka clients of a server use."""
 
 from __future__ import annotations
 
@@ -10,16 +10,45 @@ from broker_core.pipeline import Pipeline
 from broker_core.servers.kafka.callers.authorizer import Authorizer
 from broker_core.servers.kafka.callers.client_identities import ClientIdentities
 from broker_core.servers.kafka.cluster.cluster_front import ClusterFront
-from broker_core.servers.kafka.kafka_options import KafkaOptions
 from broker_core.servers.kafka.large_requests import LargeRequests
 from broker_core.servers.kafka.request_metrics import RequestMetrics
 from broker_core.servers.kafka.topics.encoded_configs import EncodedConfigs
 from broker_core.servers.kafka.topics.listed_topics import ListedTopics
 from broker_core.servers.kafka.topics.named_topics import NamedTopics
 from broker_core.service import Quotas, TopicEditor
-from broker_core.settings import KafkaSettings
+from broker_core.settings import KafkaSettings, LimitsSettings
 
-__all__ = ["KafkaServices", "ShownNode"]
+__all__ = ["ConnectionTimes", "KafkaOptions", "KafkaServices", "ShownNode"]
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionTimes:
+    """The times of connections, in seconds, and ``min_write_rate`` in bytes a second.
+
+    A client is looked at every ``keep_alive`` seconds; one without requests at ``idle`` looks is closed, and one that
+    is not authenticated after two.
+    """
+
+    write_timeout: float = 15.0
+    min_write_rate: int = 256 * 1024
+    keep_alive: float = 30.0
+    idle: int = 20
+
+
+@dataclass(slots=True)
+class KafkaOptions:
+    """The tables of settings that a server reads, and values that are known only at its start.
+
+    ``connections`` bounds how many clients are connected (``None``: no bound). A client whose file descriptor is
+    ``file_ceiling`` or above gets no place. ``time_budget`` is the seconds that one request may take.
+    """
+
+    kafka: KafkaSettings = field(default_factory=KafkaSettings)
+    limits: LimitsSettings = field(default_factory=LimitsSettings)
+    times: ConnectionTimes = field(default_factory=ConnectionTimes)
+    connections: int | None = None
+    file_ceiling: int | None = None
+    time_budget: float = 25.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,7 +49,7 @@ def api_versions_row(rows: Callable[[], Iterable[HandlerRow]]) -> HandlerRow:
         ):
             return {"error_code": ErrorCode.INVALID_REQUEST}
         shows_listing = call.services.options.kafka.advertise_list_topics
-        shown = (row for row in rows() if row.advertised and (row.api is not LIST_TOPICS or shows_listing))
+        shown = (row for row in rows() if row.api is not LIST_TOPICS or shows_listing)
         keys = [_row(row.api, row.shown_from) for row in sorted(shown, key=lambda row: row.api.key)]
         front = call.services.front
         if front is not None and front.cluster.versions:

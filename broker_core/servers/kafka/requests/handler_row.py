@@ -33,8 +33,7 @@ class HandlerRow:
     """``answer`` gives the fields of the response; it may raise :exc:`~.call.CloseClient`, and any other error closes
     the connection as an error of this server.
 
-    ``advertised`` says whether ApiVersions lists it; ``shown_from`` is the first version in that list, if it is not the
-    first one that is understood.
+    ``shown_from`` is the first version in the list of ApiVersions, if it is not the first one that is understood.
     """
 
     api: Api
@@ -43,7 +42,6 @@ class HandlerRow:
     fill: Callable[[KafkaCall, RawRows], Awaitable[Fields | None]] | None = None
     #: Reads a request of a version, if not as :meth:`~broker_core.wire.kafka.Api.read_request` does.
     read: Callable[[Reader, int], Fields] | None = None
-    advertised: bool = True
     shown_from: int | None = None
 
     async def answered(self, call: KafkaCall) -> Fields:
