@@ -22,7 +22,7 @@ from broker_core.client.client_errors import (
 from broker_core.client.opening_errors import connect_failure, tls_failure
 from broker_core.errors import Cause, ServerError
 
-__all__ = ["connection_error", "is_reason", "refusal", "wants_unfiltered"]
+__all__ = ["connection_error", "is_reason", "json_object", "refusal", "wants_unfiltered"]
 
 #: Codes of answers without a cause, such as a broker's.
 _CODES: Final[Mapping[int, ServerError]] = MappingProxyType(
@@ -46,7 +46,7 @@ _LONGEST: Final = 300  # characters of a text that is no JSON
 
 def refusal(status: int, body: bytes) -> ServerRefused:
     """The error of a response: problem details of this server, a broker's ``reason``, or any other text."""
-    said = _object(body)
+    said = json_object(body) or {}
     cause = said.get("cause")
     code = (
         Cause[cause].pulsar
@@ -62,12 +62,12 @@ def refusal(status: int, body: bytes) -> ServerRefused:
 
 def is_reason(body: bytes) -> bool:
     """Whether the body of an error is a broker's, ``{"reason": ...}``."""
-    return isinstance(_object(body).get("reason"), str)
+    return isinstance((json_object(body) or {}).get("reason"), str)
 
 
 def wants_unfiltered(body: bytes) -> bool:
     """Whether the body of an error says that the client has to ask for all topics, and apply the pattern."""
-    return _object(body).get("retry_with") == "unfiltered=true"
+    return (json_object(body) or {}).get("retry_with") == "unfiltered=true"
 
 
 def connection_error(failed: Exception, shown: str) -> ClientError:
@@ -95,12 +95,13 @@ def connection_error(failed: Exception, shown: str) -> ClientError:
     return UnexpectedAnswer(f"{shown} answered what is no HTTP: {failed}")
 
 
-def _object(body: bytes) -> dict[str, Any]:
+def json_object(body: bytes) -> dict[str, Any] | None:
+    """The JSON object in a body; ``None`` if it is none."""
     try:
         said = json.loads(body)
     except (ValueError, RecursionError):
-        return {}
-    return said if isinstance(said, dict) else {}
+        return None
+    return said if isinstance(said, dict) else None
 
 
 def _phrase(status: int) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -24,7 +23,7 @@ from broker_core.client.client_errors import (
 from broker_core.client.client_tls import ClientTls
 from broker_core.client.failover import AddressHealth
 from broker_core.client.http.address_turns import AddressTurns
-from broker_core.client.http.http_errors import connection_error, refusal
+from broker_core.client.http.http_errors import connection_error, json_object, refusal
 from broker_core.client.pulsar.credentials import Credentials
 from broker_core.client.pulsar.redirects import MAX_REDIRECTS
 from broker_core.errors import ServerError
@@ -283,10 +282,8 @@ def property_text(key: str, value: str) -> str:
 
 
 def object_of(response: HttpResponse) -> dict[str, Any]:
-    try:
-        said = json.loads(response.body)
-    except (ValueError, RecursionError):
-        said = None
-    if not isinstance(said, dict):
+    """The JSON object in a response. Raises :exc:`UnexpectedAnswer`."""
+    said = json_object(response.body)
+    if said is None:
         raise UnexpectedAnswer(f"{shown_address(response.address)} answered with no JSON object")
     return said
