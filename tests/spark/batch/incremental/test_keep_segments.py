@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from broker_core.names import Mode
 from broker_core_spark.batch.incremental.keep_segments import added_selectors, keep_share
 from broker_core_spark.batch.segments.staged_selectors import stage_selectors
+from broker_core_spark.errors import InvalidGeneration
 from broker_core_spark.format.canonical_question import CanonicalQuestion, required_selectors
 from broker_core_spark.format.manifest import manifest_name
 from tests.support.generation_builder import build_generation
@@ -27,7 +30,6 @@ def test_added_selectors_are_those_that_only_the_new_questions_have() -> None:
 
 
 def test_a_task_says_which_generation_lies(tmp_path: Path) -> None:
-    """An error would be tried again, and none of the last generation be built upon for it."""
     staging = staging_area(tmp_path)
     store = staging.open()
     made = build_generation(
@@ -42,16 +44,13 @@ def test_a_task_says_which_generation_lies(tmp_path: Path) -> None:
     store.put_new(manifest_name(lie.id), lie.data)
     staged = stage_selectors(store, "temporary/asked", required_selectors(QUESTIONS))
     none = stage_selectors(store, "temporary/none", {})
-    results = []
-    for manifest in (made, lie):
-        record = {
-            "generation": manifest.id,
-            "stretches": [(0, (), None, None)],
-            "blocks": {},
-            "compared": False,
-            "selectors": [staged, staged, none],
-        }
-        results.append(keep_share(staging, store, 0, record))
-    kept, refused = results
-    assert (kept.invalid, len(kept.segments)) == (None, 1)
-    assert refused.invalid == (made.segments[0].name, "its runs are not those that the manifest has")
+    record = {
+        "generation": made.id,
+        "stretches": [(0, (), None, None)],
+        "blocks": {},
+        "compared": False,
+        "selectors": [staged, staged, none],
+    }
+    assert len(keep_share(staging, store, 0, record).segments) == 1
+    with pytest.raises(InvalidGeneration, match="its runs are not those that the manifest has"):
+        keep_share(staging, store, 0, record | {"generation": lie.id})

@@ -11,6 +11,7 @@ import pytest
 from broker_core_spark.batch.build_errors import InvalidCatalogue, TaskFailed
 from broker_core_spark.batch.progress.progress import SparkJob
 from broker_core_spark.batch.spark.run_on_partitions import _reason, numbered_partitions, run_on_partitions
+from broker_core_spark.errors import InvalidGeneration
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,6 +32,12 @@ def refusing(batches: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
         yield result
 
 
+def meeting_damage(batches: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
+    for result in numbers(batches):
+        raise InvalidGeneration("segments/x", f"{result!r} is damaged")
+    yield b""
+
+
 def failing(_batches: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
     raise OSError("the disk is full")
     yield b""
@@ -43,6 +50,9 @@ def test_each_task_has_its_own_number(spark: SparkSession) -> None:
 def test_errors(spark: SparkSession) -> None:
     with pytest.raises(InvalidCatalogue, match="topic 3 is none"):
         run_on_partitions(numbered_partitions(spark, 5), refusing, JOB)
+    with pytest.raises(InvalidGeneration, match="segments/x: b'0' is damaged") as damaged:
+        run_on_partitions(numbered_partitions(spark, 2), meeting_damage, JOB)
+    assert damaged.value.file == "segments/x"
     with pytest.raises(TaskFailed, match="the disk is full"):
         run_on_partitions(numbered_partitions(spark, 2), failing, JOB)
 

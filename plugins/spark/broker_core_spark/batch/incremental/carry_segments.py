@@ -68,15 +68,11 @@ _TOGETHER: Final = 64 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class CarriedSegments:
-    """The segments in the store, the places of the tallies of their selectors, and the stretches to be made anew.
-
-    ``invalid`` has the file and the reason if nothing of the last generation can be kept.
-    """
+    """The segments in the store, the places of the tallies of their selectors, and the stretches to be made anew."""
 
     segments: tuple[SegmentResult, ...] = ()
     tallies: tuple[TallyBlock, ...] = ()
     anew: tuple[int, ...] = ()
-    invalid: tuple[str, str] | None = None
 
 
 def carry_segments(

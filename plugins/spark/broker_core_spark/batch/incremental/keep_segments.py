@@ -19,7 +19,6 @@ from broker_core_spark.batch.segments.task_assignment import blocks_of_runs, equ
 from broker_core_spark.batch.staging.numbered_work import run_numbered
 from broker_core_spark.batch.staging.sorted_runs import SortedRun
 from broker_core_spark.batch.staging.staging_area import StagingArea
-from broker_core_spark.errors import InvalidGeneration
 from broker_core_spark.format import CanonicalQuestion, NameSelector, required_selectors
 from broker_core_spark.store import Store, read_build_record, read_manifest
 
@@ -106,9 +105,6 @@ def keep_segments(
     job = SparkJob("carry segments over", {"segments": len(entries), "questions": len(questions)}, size)
     little = math.inf if partitions else sum(work)
     results: list[CarriedSegments] = run_numbered(spark, staging, work_of, keep_share, job, seconds=little)
-    for result in results:
-        if result.invalid is not None:
-            raise InvalidGeneration(*result.invalid)
     return CarriedSegments(
         tuple(segment for result in results for segment in result.segments),
         tuple(block for result in results for block in result.tallies),
@@ -156,15 +152,11 @@ def keep_share(
             digest = ""
         return NameChanges(staged, digest=digest, before=before)
 
-    try:
-        return carry_segments(
-            store,
-            read_manifest(store, record["generation"]),
-            ((number, changes(*rest)) for number, *rest in record["stretches"]),
-            KeptSelectors(store, *record["selectors"]),
-            f"{staging.folder}-kept",
-            keys,
-        )
-    except InvalidGeneration as error:
-        # Another try would not help.
-        return CarriedSegments(invalid=(error.file, error.reason))
+    return carry_segments(
+        store,
+        read_manifest(store, record["generation"]),
+        ((number, changes(*rest)) for number, *rest in record["stretches"]),
+        KeptSelectors(store, *record["selectors"]),
+        f"{staging.folder}-kept",
+        keys,
+    )

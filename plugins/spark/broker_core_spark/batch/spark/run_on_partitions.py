@@ -17,14 +17,17 @@ from broker_core_spark.batch.build_errors import InvalidCatalogue, TaskFailed
 from broker_core_spark.batch.progress.described_job import described_job
 from broker_core_spark.batch.progress.progress import SparkJob
 from broker_core_spark.batch.spark.spark_errors import spark_errors, spark_message
+from broker_core_spark.errors import InvalidGeneration
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["numbered_partitions", "run_on_partitions"]
 
-_RESULT: Final = pa.schema([("result", pa.binary()), ("refused", pa.string())])
-_DDL: Final = "result binary, refused string"
+_RESULT: Final = pa.schema([("result", pa.binary())])
+_DDL: Final = "result binary"
+#: Errors of what a task reads: another try would not help.
+_LASTING: Final = (InvalidCatalogue, InvalidGeneration)
 _ERROR_LINE: Final = re.compile(r"^\s*(?P<line>(?P<kind>[A-Za-z][\w.]*): .*)", re.MULTILINE)
 #: The advice if a worker lacks a module: executors have their own Python.
 _NO_PACKAGE: Final = (
@@ -38,7 +41,7 @@ PartitionWork = Callable[[Iterator[pa.RecordBatch]], Iterator[Any]]
 class _Task:
     """``work`` as Spark calls it. Results are pickled, as in Spark's own API for Python.
 
-    Invalid input is a result, because another try would not help.
+    An error that another try would meet again is a result, too.
     """
 
     work: PartitionWork
@@ -46,9 +49,9 @@ class _Task:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         try:
             for result in self.work(batches):
-                yield pa.record_batch([[pickle.dumps(result)], [None]], schema=_RESULT)
-        except InvalidCatalogue as error:
-            yield pa.record_batch([[None], [str(error)]], schema=_RESULT)
+                yield pa.record_batch([[pickle.dumps(result)]], schema=_RESULT)
+        except _LASTING as error:
+            yield pa.record_batch([[pickle.dumps(error)]], schema=_RESULT)
 
 
 def numbered_partitions(spark: SparkSession, tasks: int) -> DataFrame:
@@ -61,17 +64,18 @@ def run_on_partitions(frame: DataFrame, work: PartitionWork, job: SparkJob) -> l
 
     ``job`` says in Spark's UI, in its event log and to the build's progress what the tasks do.
 
-    Raises the :exc:`InvalidCatalogue` of a task, and :exc:`TaskFailed` if Spark gives up.
+    Raises the :exc:`InvalidCatalogue` or :exc:`InvalidGeneration` of a task, and :exc:`TaskFailed` if Spark gives up.
     """
     try:
         with described_job(frame.sparkSession, job):
             rows = frame.mapInArrow(_Task(work), _DDL).collect()
     except spark_errors() as error:
         raise TaskFailed(_reason(error)) from error
-    refused = sorted(row["refused"] for row in rows if row["refused"] is not None)
-    if refused:
-        raise InvalidCatalogue(refused[0])
-    return [pickle.loads(row["result"]) for row in rows]  # noqa: S301 - as Spark itself does
+    results = [pickle.loads(row["result"]) for row in rows]  # noqa: S301 - as Spark itself does
+    errors = sorted((result for result in results if isinstance(result, _LASTING)), key=str)
+    if errors:
+        raise errors[0]
+    return results
 
 
 def _reason(error: Exception) -> str:
