@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Annotated, Final, Literal, TypeAlias
+from typing import Annotated, Final, TypeAlias
 
 from pydantic import AliasPath, Field, TypeAdapter, ValidationError
 
@@ -38,7 +38,7 @@ _MOST: Final = 2**63 - 1
 _Number: TypeAlias = Annotated[int, Field(ge=0, le=_MOST)]
 _Positive: TypeAlias = Annotated[int, Field(ge=1, le=_MOST)]
 #: Namespace, domain, number of names.
-_Run: TypeAlias = tuple[str, Literal["non-persistent", "persistent"], _Positive]
+_Run: TypeAlias = tuple[str, Annotated[str, Field(pattern=f"^({'|'.join(DOMAIN_ORDER)})$")], _Positive]
 
 
 def manifest_name(generation: str) -> str:
