@@ -17,7 +17,12 @@ from broker_core_spark.format.manifest import MANIFEST_LIMIT, FileEntry, Manifes
 from broker_core_spark.format.names_writer import NamesWriter
 from broker_core_spark.format.picked_words import Matches, joined_rows
 from broker_core_spark.format.postings_collector import PostingsCollector
-from broker_core_spark.format.postings_file import PostingsWriter, StoredPostings, read_postings
+from broker_core_spark.format.postings_file import (
+    PostingsWriter,
+    StoredPostings,
+    joined_entries,
+    read_postings,
+)
 from broker_core_spark.format.postings_merge import merge_postings
 from broker_core_spark.format.questions_file import question_lines, read_questions
 from broker_core_spark.format.segment_boundaries import (
@@ -89,6 +94,7 @@ __all__ = [
     "canonical_json",
     "check_first_names",
     "cut_levels",
+    "joined_entries",
     "joined_rows",
     "key_order",
     "last_place",

@@ -14,7 +14,7 @@ import numpy as np
 from broker_core import EncodedNames
 from broker_core_spark.arrow_columns import Array
 from broker_core_spark.format.picked_words import Matches, check_matches, packed, word_counts
-from broker_core_spark.format.postings_file import RunPostings
+from broker_core_spark.format.postings_file import RunPostings, joined_entries
 from broker_core_spark.format.segment_layout import ENTRY, KIND_RANGE
 
 __all__ = ["PostingsCollector"]
@@ -77,17 +77,8 @@ class PostingsCollector:
             for column in zip((nothing, nothing, np.empty(0, ENTRY)), *self._blocks, strict=True)
         )
         self._blocks.clear()
-        return self._totals(numbers, entries), self._each_run(numbers, runs, entries)
-
-    def _totals(self, numbers: Array, entries: Array) -> Array:
-        starts = np.flatnonzero(np.diff(numbers, prepend=-1))
-        totals: Array = entries[starts]
-        if len(starts) < len(entries):
-            totals["count"] = np.add.reduceat(entries["count"], starts)
-            totals["crc"], totals["joined"] = EncodedNames.joined_crcs(
-                entries["crc"], entries["joined"], starts
-            )
-        return totals
+        totals = joined_entries(entries, np.flatnonzero(np.diff(numbers, prepend=-1)))
+        return totals, self._each_run(numbers, runs, entries)
 
     def _each_run(self, numbers: Array, runs: Array, entries: Array) -> Iterator[RunPostings]:
         order = np.argsort(runs.astype(np.int64) * len(self._keys) + self._ranks()[numbers])

@@ -13,12 +13,20 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from broker_core import EncodedNames
 from broker_core_spark.arrow_columns import Array
 from broker_core_spark.format import segment_layout
 from broker_core_spark.format.framed_file import FramedWriter, open_frame, section_buffers
 from broker_core_spark.format.selector_keys import SelectorKeys
 
-__all__ = ["PostingsWriter", "RunPostings", "StoredPostings", "entry_index", "read_postings"]
+__all__ = [
+    "PostingsWriter",
+    "RunPostings",
+    "StoredPostings",
+    "entry_index",
+    "joined_entries",
+    "read_postings",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +74,18 @@ def entry_index(keys: bytes, key: bytes) -> int | None:
     """The number of a selector's key among sorted, concatenated ``keys``, or ``None``."""
     at = bisect_left(range(len(keys) // 16), key, key=lambda row: keys[16 * row : 16 * row + 16])
     return at if keys[16 * at : 16 * at + 16] == key else None
+
+
+def joined_entries(entries: Array, starts: Array) -> Array:
+    """The entry of each selector, without words, of its entries in parts that follow each other: its names of all.
+
+    ``starts`` are the first entries of the selectors.
+    """
+    joined: Array = entries[starts]
+    if len(starts) < len(entries):
+        joined["count"] = np.add.reduceat(entries["count"], starts)
+        joined["crc"], joined["joined"] = EncodedNames.joined_crcs(entries["crc"], entries["joined"], starts)
+    return joined
 
 
 def read_postings(buffer: pa.Buffer, file: str) -> list[StoredPostings]:

@@ -1,8 +1,8 @@
 """Tallies: how many names of neighbouring segments a selector picks, and their hash, in files of the staging folder.
 
-A task has one tally a selector for all of its neighbouring segments, because counts, hashes and lengths of parts can be
-joined. The driver reads the files in order and keeps one tally a selector, so its memory grows with the questions and
-not with questions times segments.
+A tally is an entry of postings, without words. A task has one a selector for all of its neighbouring segments, because
+counts, hashes and lengths of parts can be joined. The driver reads the files in order and keeps one tally a selector,
+so its memory grows with the questions and not with questions times segments.
 """
 
 from __future__ import annotations
@@ -16,17 +16,12 @@ from typing import Final
 
 import numpy as np
 
-from broker_core import EncodedNames
 from broker_core_spark.arrow_columns import Array
-from broker_core_spark.format import key_order
+from broker_core_spark.format import ENTRY, joined_entries, key_order
 from broker_core_spark.store import Store
 
-__all__ = ["TALLY", "TallyBlock", "TallyWriter", "joined_tallies", "read_tallies"]
+__all__ = ["TallyBlock", "TallyWriter", "joined_tallies", "read_tallies"]
 
-#: The tally of one selector: 40 bytes.
-TALLY: Final = np.dtype(
-    [("key", "u1", (16,)), ("count", "<u8"), ("joined", "<u8"), ("crc", "<u4"), ("zero", "<u4")]
-)
 #: Entries that are held before they are joined.
 _HELD: Final = 1_000_000
 #: Files that are read together.
@@ -67,10 +62,8 @@ class TallyWriter:
         """Add the entries of the next run."""
         if not len(entries):
             return
-        tallies = np.zeros(len(entries), TALLY)
-        for name in ("key", "count", "joined", "crc"):
-            tallies[name] = entries[name]
-        self._open.setdefault((namespace, domain), []).append(tallies)
+        # A copy: entries may be views of a whole file.
+        self._open.setdefault((namespace, domain), []).append(entries.copy())
         self._held += len(entries)
         if self._held > _HELD:
             for place, parts in self._open.items():
@@ -101,16 +94,9 @@ class TallyWriter:
 
 def joined_tallies(parts: Sequence[Array]) -> Array:
     """One tally a selector, sorted by key, of parts that follow each other."""
-    every = np.concatenate([np.empty(0, TALLY), *parts])
+    every = np.concatenate([np.empty(0, ENTRY), *parts])
     order, starts = key_order(every["key"])  # parts stay in order
-    every = every[order]
-    if len(starts) == len(every):
-        return every
-    result = np.zeros(len(starts), TALLY)
-    result["key"] = every["key"][starts]
-    result["count"] = np.add.reduceat(every["count"], starts)
-    result["crc"], result["joined"] = EncodedNames.joined_crcs(every["crc"], every["joined"], starts)
-    return result
+    return joined_entries(every[order], starts)
 
 
 def read_tallies(store: Store, blocks: Iterable[TallyBlock]) -> dict[tuple[str, str], Array]:
@@ -143,4 +129,4 @@ def _in_order(store: Store, blocks: Iterable[TallyBlock]) -> Iterator[tuple[tupl
             for wanted, data in zip(some, threads.map(read, some), strict=True):
                 for block in wanted:
                     part = data[block.start - wanted[0].start : block.stop - wanted[0].start]
-                    yield (block.namespace, block.domain), np.frombuffer(part, TALLY)
+                    yield (block.namespace, block.domain), np.frombuffer(part, ENTRY)
