@@ -8,7 +8,7 @@ namespace.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -59,14 +59,6 @@ class _Run:
     names: int
 
 
-@dataclass(slots=True)
-class _Domain:
-    """The names of one domain, and its runs."""
-
-    names: int = 0
-    runs: list[_Run] = field(default_factory=list)
-
-
 class NamespacePostings:
     """Collects the postings of one namespace run by run, and makes the answers to its questions.
 
@@ -81,30 +73,33 @@ class NamespacePostings:
         """
         self.namespace = namespace
         self.first = first
-        self._domains = {domain: _Domain() for domain in DOMAIN_ORDER}
+        self._runs: dict[str, list[_Run]] = {domain: [] for domain in DOMAIN_ORDER}
         self._scratch = scratch
         self._entries = entries
 
     @property
     def names(self) -> int:
-        return sum(domain.names for domain in self._domains.values())
+        return sum(map(self._names, DOMAIN_ORDER))
 
     @property
     def others(self) -> int:
         """The number of non-persistent names, which come first."""
-        return self._domains[NON_PERSISTENT].names
+        return self._names(NON_PERSISTENT)
+
+    def _names(self, domain: str) -> int:
+        runs = self._runs[domain]
+        return runs[-1].base + runs[-1].names if runs else 0
 
     def add(self, run: StoredPostings) -> None:
         """Add the next run of its domain."""
-        domain = self._domains[run.domain]
         entries = run.entries.copy()
         has_words = entries["kind"] != KIND_RANGE
         entries["first"][has_words] += self._scratch.size // 4
         self._scratch.write(run.words)
         start = self._entries.size // ENTRY.itemsize
         self._entries.write(entries)
-        domain.runs.append(_Run(start, start + len(entries), domain.names, run.names))
-        domain.names += run.names
+        made = _Run(start, start + len(entries), self._names(run.domain), run.names)
+        self._runs[run.domain].append(made)
 
     def answers(self, questions: Sequence[CanonicalQuestion], rows_file: PrivateFile) -> Array:
         """A :data:`RECORD` for each question, without its key and its line.
@@ -112,7 +107,7 @@ class NamespacePostings:
         Row numbers are appended to ``rows_file`` as int32, counted from the first name of the question's mode.
         """
         records = np.zeros(len(questions), RECORD)
-        runs = [run for domain in self._domains.values() for run in domain.runs]
+        runs = [run for own in self._runs.values() for run in own]
         ranges = -(-sum(run.stop - run.start for run in runs) // _ENTRIES_AT_ONCE)
         if not ranges:
             return records
@@ -136,8 +131,8 @@ class NamespacePostings:
             parts = _Parts(
                 stored,
                 {
-                    name: {run: cuts[run][number : number + 2] for run in domain.runs}
-                    for name, domain in self._domains.items()
+                    name: {run: cuts[run][number : number + 2] for run in own}
+                    for name, own in self._runs.items()
                 },
             )
             own = [(questions[index], keys[index]) for index in asked.tolist()]

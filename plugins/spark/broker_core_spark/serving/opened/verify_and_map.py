@@ -25,7 +25,6 @@ from broker_core_spark.format import (
     CanonicalQuestion,
     Manifest,
     NamePlace,
-    NameSelector,
     OpenSegment,
     RunPatch,
     Segment,
@@ -133,7 +132,7 @@ def verify_and_map(
     questions = read_questions(lines, manifest)
     runs = SegmentChecks(manifest, (question for question, _, _ in questions))
     with ExitStack() as stack:
-        opening = _FilesToMap(stack, runs.selectors, directory, checks, questions)
+        opening = _FilesToMap(stack, directory, questions)
         total = max(1, sum(segment.postings.size for segment in manifest.segments))
         behind: NamePlace | None = None
         random = checks.random()
@@ -161,15 +160,26 @@ def verify_and_map(
                 stored = segment.postings
                 found = runs.runs(number, segment, behind=behind)
                 for at, (run, postings) in enumerate(zip(found, stored, strict=True)):
+                    sample, among = checks.rematched, None
                     if patched is None:
-                        opening.check(run, checks.hashed_bytes * entry.postings.size // total)
+                        _check_hashes(run, random, checks.hashed_bytes * entry.postings.size // total)
                         opening.add(postings, [run.names.fields], entry.name)
                     else:
-                        opening.check_came(run, patched.came[at])
+                        sample, among = sample // _OF_PATCHED, patched.came[at]
+                    selectors = runs.selectors.get((run.namespace, run.domain), ())
+                    rematch_sample(run, selectors, random, sample, among)
                     behind = last_place(run)
             if behind is not None:
                 opening.segments[entry] = VerifiedSegment(first, behind, stored)
         return opening.finish(lines)
+
+
+def _check_hashes(run: SegmentRun, random: Random, most: int) -> None:
+    """Check hashes of a run in random order, until those of ``most`` bytes of names were computed."""
+    for index in random.sample(range(len(run.entries)), len(run.entries)):
+        if most <= 0:
+            break
+        most -= run.check_hash(index)
 
 
 def _patched(
@@ -253,17 +263,12 @@ class _FilesToMap:
     def __init__(
         self,
         stack: ExitStack,
-        selectors: Mapping[tuple[str, str], tuple[NameSelector, ...]],
         directory: str | None,
-        checks: SampleChecks,
         questions: list[tuple[CanonicalQuestion, int, int]],
     ) -> None:
         def file() -> PrivateFile:
             return stack.enter_context(PrivateFile(directory))
 
-        self._checks = checks
-        self._random = checks.random()
-        self._selectors = selectors
         self._fields, self._offsets = file(), file()
         self._offsets.write(np.zeros(1, "<i8"))
         self._keys, self._records, self._rows = file(), file(), file()
@@ -278,22 +283,6 @@ class _FilesToMap:
         #: The segments so far, and the number of names.
         self.segments: dict[SegmentEntry, VerifiedSegment] = {}
         self.names = 0
-
-    def check(self, run: SegmentRun, hashed_bytes: int) -> None:
-        """Check a sample of a run. ``hashed_bytes`` bounds the hashes to compute."""
-        for index in self._random.sample(range(len(run.entries)), len(run.entries)):
-            if hashed_bytes <= 0:
-                break
-            hashed_bytes -= run.check_hash(index)
-        self._rematch(run, self._checks.rematched)
-
-    def check_came(self, run: SegmentRun, came: Array) -> None:
-        """Check a smaller sample of a run that was verified but for the names that ``came``."""
-        self._rematch(run, self._checks.rematched // _OF_PATCHED, came)
-
-    def _rematch(self, run: SegmentRun, sample: int, among: Array | None = None) -> None:
-        selectors = self._selectors.get((run.namespace, run.domain), ())
-        rematch_sample(run, selectors, self._random, sample, among)
 
     def add(self, postings: StoredPostings, names: Iterable[pa.LargeBinaryArray], file: str) -> None:
         """Add the next run, whose names are in parts. ``file`` is for errors."""
