@@ -386,9 +386,7 @@ class _Carrying:
 
     def _written(self, piece: _Piece, runs: Sequence[_Run], duplicates: int, *, names: bool) -> _Made:
         """A segment of these runs: its postings, and its ``names`` if they changed."""
-        postings = merge_postings(
-            [run.place for run in runs], [[part] for run in runs for part in run.parts], self.selectors.now
-        )
+        postings = merge_postings([run.parts for run in runs], self.selectors.now)
         data = postings.file.read()
         postings.file.seek(0)
         read = read_postings(pa.py_buffer(data), postings.name)
