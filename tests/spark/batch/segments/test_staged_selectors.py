@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from broker_core.names import Mode
 from broker_core_spark.batch.segments.staged_selectors import stage_selectors
+from broker_core_spark.batch.staging.order_keys import end_of_namespace, first_of_namespace
 from broker_core_spark.format.canonical_question import CanonicalQuestion, required_selectors
 from broker_core_spark.format.selector_keys import NOTHING_ASKED, SelectorKeys
 from tests.support.generations import memory
@@ -30,5 +31,6 @@ def test_a_namespace_that_nobody_asks_about_has_none() -> None:
     staged = stage_selectors(store, "temporary/selectors", required_selectors(QUESTIONS))
     assert staged.read(store, ("a/d", "persistent")) == []
     assert staged.keys(store, ("a/d", "persistent")) == NOTHING_ASKED
-    some = staged.of([("a/c", "persistent"), ("a/d", "persistent")])
-    assert set(some.places) == {("a/c", "persistent")}
+    some = staged.between(first_of_namespace("a/c"), end_of_namespace("a/d"))
+    assert {name for name, _ in some.places} == {"a/c"}
+    assert staged.between(b"", b"").places == staged.places

@@ -26,7 +26,7 @@ from broker_core.errors import InvalidListing
 from broker_core_spark.arrow_columns import Array
 from broker_core_spark.batch.incremental.changed_names import NameChanges, RunChanges, StretchChanges
 from broker_core_spark.batch.incremental.segment_reuse import first_key
-from broker_core_spark.batch.segments.match_selectors import CompiledPatterns, match_selectors
+from broker_core_spark.batch.segments.match_selectors import match_selectors
 from broker_core_spark.batch.segments.segment_puts import MadeSegments, SegmentPuts, SegmentResult
 from broker_core_spark.batch.segments.staged_selectors import KeptSelectors
 from broker_core_spark.batch.segments.tallies import TallyWriter
@@ -226,7 +226,6 @@ class _Carrying:
     property_keys: tuple[str, ...]
     checks: SegmentChecks
     puts: SegmentPuts
-    patterns: CompiledPatterns = field(default_factory=CompiledPatterns)
     tallies: TallyWriter = field(default_factory=TallyWriter)
     segments: list[SegmentResult] = field(default_factory=list)
     random: Random = field(default_factory=Random)
@@ -278,7 +277,7 @@ class _Carrying:
             own = EncodedNames.of(*place, local_names(names.keys, place[0]), ordered=True)
             values = dict(zip(self.property_keys, names.properties, strict=True))
             selectors = self.selectors.carried(place)
-            self.matched[place] = _Matched.of(match_selectors(own, values, selectors, self.patterns))
+            self.matched[place] = _Matched.of(match_selectors(own, values, selectors))
 
     def carried(self, pieces: Sequence[_Piece], found: StretchChanges | None) -> list[_Made] | None:
         """The segments of a stretch after its changes, or ``None`` if they would begin at other names."""
@@ -371,7 +370,7 @@ class _Carrying:
         added = self.selectors.added(patch.place)
         if added:
             collected = PostingsCollector(names)
-            for key, found in match_selectors(names, values or {}, added, self.patterns):
+            for key, found in match_selectors(names, values or {}, added):
                 collected.add(key, found)
             _, (made,) = collected.finish()
             words = np.concatenate([np.empty(0, "<u4"), *made.words])

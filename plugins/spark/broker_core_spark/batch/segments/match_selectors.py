@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -14,42 +15,28 @@ from broker_core.patterns import TopicsPattern, compile_pattern
 from broker_core_spark.arrow_columns import Array
 from broker_core_spark.format import ANY_LENGTH, Matches, NameSelector
 
-__all__ = ["CompiledPatterns", "match_selectors"]
+__all__ = ["match_selectors"]
 
-#: Compiled patterns that a task holds, and patterns that are matched together: some 10 KB each.
+#: Compiled patterns that a process holds, and patterns that are matched together: some 10 KB each.
 _MOST_PATTERNS: Final = 8192
 
 
-class CompiledPatterns:
-    """The compiled patterns of a task, up to a number of them. The core remembers fewer."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, TopicsPattern] = {}
-
-    def compiled(self, text: str) -> TopicsPattern:
-        """The pattern of a text without scheme."""
-        pattern = self._known.get(text)
-        if pattern is None:
-            if len(self._known) >= _MOST_PATTERNS:
-                self._known.clear()
-            pattern = self._known[text] = compile_pattern(text, max_length=ANY_LENGTH)
-        return pattern
+@lru_cache(_MOST_PATTERNS)
+def _compiled(text: str) -> TopicsPattern:
+    """The pattern of a text without scheme. The core remembers fewer."""
+    return compile_pattern(text, max_length=ANY_LENGTH)
 
 
 def match_selectors(
     names: EncodedNames,
     values: Mapping[str, pa.LargeStringArray],
     selectors: Sequence[tuple[bytes, NameSelector]],
-    patterns: CompiledPatterns | None = None,
 ) -> Iterator[tuple[bytes, Matches]]:
     """The names that each selector picks, by the selector's key.
 
     ``values`` are columns of properties with one value a name (null: none). Names are matched once a pattern, whatever
     the number of selectors with it.
     """
-    if not selectors:
-        return
-    patterns = patterns or CompiledPatterns()
     by_text: dict[str, list[tuple[bytes, NameSelector]]] = {}
     masks: dict[tuple[str, str], Array] = {}
     for key, selector in selectors:
@@ -60,7 +47,7 @@ def match_selectors(
     every = list(by_text)
     for first in range(0, len(every), _MOST_PATTERNS):
         texts = every[first : first + _MOST_PATTERNS]
-        for index, found in names.matching_each([patterns.compiled(text) for text in texts]):
+        for index, found in names.matching_each([_compiled(text) for text in texts]):
             small = found if isinstance(found, tuple) else found.astype(np.uint32, copy=False)
             for key, selector in by_text[texts[index]]:
                 yield key, _selected(small, selector, values, masks)

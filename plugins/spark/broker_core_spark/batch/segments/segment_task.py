@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from broker_core import EncodedNames
 from broker_core_spark.arrow_columns import Array, is_ascending
 from broker_core_spark.batch.build_errors import InvalidCatalogue
-from broker_core_spark.batch.segments.match_selectors import CompiledPatterns, match_selectors
+from broker_core_spark.batch.segments.match_selectors import match_selectors
 from broker_core_spark.batch.segments.segment_puts import MadeSegments, SegmentPuts, SegmentResult
 from broker_core_spark.batch.segments.staged_selectors import KeyedSelectors
 from broker_core_spark.batch.segments.tallies import TallyWriter
@@ -79,7 +79,6 @@ class _Making:
     staging: StagingArea
     assignment: TaskAssignment
     puts: SegmentPuts
-    patterns: CompiledPatterns = field(default_factory=CompiledPatterns)
     tallies: TallyWriter = field(default_factory=TallyWriter)
     asked: dict[tuple[str, str], tuple[KeyedSelectors, SelectorKeys]] = field(default_factory=dict)
     segments: list[SegmentResult] = field(default_factory=list)
@@ -140,7 +139,7 @@ class _Making:
                 bounds.append(min(piece.high, high) - low)
                 piece.names.add_run(names.slice(*bounds[-2:]))
             collected = PostingsCollector(names, bounds)
-            for key, found in match_selectors(names, values, selectors, self.patterns):
+            for key, found in match_selectors(names, values, selectors):
                 collected.add(key, found)
             totals, runs = collected.finish()
             self.tallies.add(namespace, domain, totals)
