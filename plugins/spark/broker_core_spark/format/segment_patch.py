@@ -137,10 +137,14 @@ class RunPatch:
             raise ValueError("not every name that came has its place")
         if len(self.before) and not 0 <= self.before[0] <= self.before[-1] <= former:
             raise ValueError("a place outside of the run")
-        for key, rows in self.picked:
-            if len(key) != ENTRY["key"].itemsize:
-                raise ValueError("a selector without a key")
-            _check_rows(rows, len(self.came))
+        if any(len(key) != ENTRY["key"].itemsize for key, _ in self.picked):
+            raise ValueError("a selector without a key")
+        # All at once: the rows of each selector come after those of the one before.
+        every = np.concatenate([_no_rows(), *(rows for _, rows in self.picked)])
+        number = np.repeat(np.arange(len(self.picked)), [len(rows) for _, rows in self.picked])
+        if ((every < 0) | (every >= len(self.came))).any():
+            raise ValueError("row numbers are outside of the names")
+        _check_rows(every + len(self.came) * number, len(self.came) * len(self.picked))
 
     @property
     def least_size(self) -> int:

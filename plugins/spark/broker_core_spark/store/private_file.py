@@ -38,12 +38,12 @@ class PrivateFile(AbstractContextManager["PrivateFile"]):
         with self._failing():
             self._file.close()
 
-    def write(self, data: Any) -> None:
-        """Append a buffer of bytes or numbers. Raises :exc:`StoreFailed` if there is no room."""
-        view = memoryview(data)
+    def write(self, *data: Any) -> None:
+        """Append buffers of bytes or numbers. Raises :exc:`StoreFailed` if there is no room."""
         with self._failing():
-            self._file.write(view)
-        self.size += view.nbytes
+            for view in map(memoryview, data):
+                self._file.write(view)
+                self.size += view.nbytes
 
     def mapped(self) -> pa.Buffer:
         """All bytes so far, mapped read-only. The map lives as long as the buffer or a part of it."""

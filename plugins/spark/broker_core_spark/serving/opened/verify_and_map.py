@@ -289,10 +289,10 @@ class _FilesToMap:
         if self._open is None or self._open.namespace != postings.namespace:
             self._close_namespace()
             self._open = NamespacePostings(postings.namespace, self.names, self._scratch, self._entries)
-        for data, offsets in map(buffer_and_offsets, names):
-            begin, end = int(offsets[0]), int(offsets[-1])
-            self._offsets.write(offsets[1:] - begin + self._fields.size)
-            self._fields.write(memoryview(data)[begin:end])
+        columns = [buffer_and_offsets(part) for part in names]
+        sizes = np.concatenate([np.diff(offsets) for _, offsets in columns])
+        self._offsets.write(self._fields.size + np.cumsum(sizes))
+        self._fields.write(*(memoryview(data)[int(own[0]) : int(own[-1])] for data, own in columns))
         self.names += postings.names
         self._open.add(postings)
         if self._open.names > _MOST_NAMES:
