@@ -22,7 +22,7 @@ class ChangeNotices:
     """The notices of one broker; for its event loop. Subscribers are called at once, in the order of subscription."""
 
     def __init__(self) -> None:
-        self._told: dict[int, OnChange] = {}
+        self._subscribers: dict[int, OnChange] = {}
         self._number = 0
         self._all = 0
         self._of: dict[NamespaceName, int] = {}
@@ -31,8 +31,8 @@ class ChangeNotices:
         """Call ``on_change`` from now on; the returned function ends it."""
         self._number += 1
         number = self._number
-        self._told[number] = on_change
-        return lambda: (self._told.pop(number, None), None)[1]
+        self._subscribers[number] = on_change
+        return lambda: (self._subscribers.pop(number, None), None)[1]
 
     def announce(self, namespace: NamespaceName | None) -> None:
         """Announce that answers about a namespace, or with ``None`` about all, change from now on."""
@@ -41,7 +41,7 @@ class ChangeNotices:
             self._of.clear()
         else:
             self._of[namespace] = self._of.get(namespace, 0) + 1
-        for on_change in list(self._told.values()):
+        for on_change in list(self._subscribers.values()):
             on_change(namespace)
 
     def mark(self, namespace: NamespaceName) -> Mark:

@@ -220,7 +220,7 @@ class Pipeline:
 
         No effect if the failure is one of this pipeline itself.
         """
-        self._finished.refused_unasked(question, asker, failure)
+        self._finished.refused_at_once(question, asker, failure)
 
     def answer_now(self, request: ListingRequest, *, tables: ListingTables | None = None) -> Answer | None:
         """The answer if it takes no waiting and well under a millisecond, else ``None``; also if rules hide topics.

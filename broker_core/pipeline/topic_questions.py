@@ -168,8 +168,8 @@ class TopicQuestions:
         question = (sizes, request.mode, request.topics_pattern)
         estimate = self._estimates.of(sizes, question, unknown_size(self._permits))
         held = HeldPermit(self._permits, estimate, request.asker.connection)
-        asked = copied(request, reserve_bytes=held.reserve)
-        return held, ListingInProgress(asked, request.pattern, held, None)
+        reserving = copied(request, reserve_bytes=held.reserve)
+        return held, ListingInProgress(reserving, request.pattern, held, None)
 
     async def _list(self, request: ListingRequest, plugins: Sequence[str] | None) -> AcceptedAnswer | None:
         """Ask the plugins, under permits that belong to the listed topics."""

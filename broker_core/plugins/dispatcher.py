@@ -314,8 +314,8 @@ class Dispatcher:
         """The description without the texts of errors, which may be confidential."""
         described = self.describe()
         for entry in described:
-            for told in (*entry["calls"].values(), *entry["tasks"]):
-                del told["last_error"]
+            for shown in (*entry["calls"].values(), *entry["tasks"]):
+                del shown["last_error"]
         return described
 
     def breaker_states(self) -> dict[str, int]:

@@ -160,9 +160,9 @@ def _but_target(row: AuditRow) -> tuple[bool, Outcome, str, Mapping[str, Value]]
 
 def _write(log: FilteringBoundLogger, line: Mapping[str, object], targets: Sequence[str]) -> None:
     """Write a line for each target; all have a name, or none has. Fields without a value are left out."""
-    told = {name: value for name, value in line.items() if value is not None and value != ""}
-    if len(targets) > 1 and "target" in told:
-        info_each(log, "audit", EachLine("target", shown_each(targets)), logger=AUDIT_LOGGER, **told)
+    given = {name: value for name, value in line.items() if value is not None and value != ""}
+    if len(targets) > 1 and "target" in given:
+        info_each(log, "audit", EachLine("target", shown_each(targets)), logger=AUDIT_LOGGER, **given)
         return
     for _ in targets:
-        log.info("audit", logger=AUDIT_LOGGER, **told)
+        log.info("audit", logger=AUDIT_LOGGER, **given)

@@ -341,10 +341,10 @@ class Find:
     async def _known(self, search: _Search, topics: Sequence[TopicName]) -> list[Known]:
         """The state of topics from plugins that list them, else from the catalogue, or the brokers."""
         question, namespace = search.question, topics[0].namespace
-        told: Mapping[TopicName, Known] = {}
+        described: Mapping[TopicName, Known] = {}
         if self._dispatcher.describe_hook.plugins(namespace):
             request = self._request(question, namespace, topics[0].domain)
-            listed, told = await self.plugins.found(request, topics, question.memo)
+            listed, described = await self.plugins.found(request, topics, question.memo)
             if listed is not None:
                 return [listed[topic] for topic in topics]
         if self._catalog is None:
@@ -354,8 +354,10 @@ class Find:
         else:
             rows = await self._rows(topics)
             found = [Known(number, record is not None, None, _NOTHING, record) for record, number in rows]
-        if told:
-            found = [known.described(told.get(topic)) for topic, known in zip(topics, found, strict=True)]
+        if described:
+            found = [
+                known.described(described.get(topic)) for topic, known in zip(topics, found, strict=True)
+            ]
         return found
 
     async def _of_ids(

@@ -109,9 +109,9 @@ def _table_of(details: Details, namespace: NamespaceName) -> TopicTable:
     partitions = details.column("partitions").to_numpy(zero_copy_only=False).astype(np.int32)
     ids = None
     if "topic_id" in details.columns:
-        told = details.column("topic_id")
-        if told.null_count < len(told):
-            ids = pc.coalesce(told, pa.scalar(bytes(16), pa.binary(16))).cast(pa.large_binary())
+        column = details.column("topic_id")
+        if column.null_count < len(column):
+            ids = pc.coalesce(column, pa.scalar(bytes(16), pa.binary(16))).cast(pa.large_binary())
     return TopicTable.of_columns(names, partitions, ids, legal_names)
 
 

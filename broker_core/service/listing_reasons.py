@@ -87,14 +87,14 @@ async def why_listed(pipeline: Pipeline, find: Find, question: ListingRequest, t
         steps.append(await _gates(pipeline, question))
     else:  # which nobody asks then
         steps.append(Step("gates", None, None, "not asked, since the rules deny it"))
-    asked = TopicAsker(asker=asker, action=None, wants=_WANTS, deadline=question.deadline)
+    topic_asker = TopicAsker(asker=asker, action=None, wants=_WANTS, deadline=question.deadline)
     try:
-        known = await find.there(asked, base)
+        known = await find.there(topic_asker, base)
         twin = TopicName(_OTHER[base.domain], base.namespace, base.local)
         is_other = False
         if not known.exists:
             with suppress(ListingFailed):  # the other domain was not asked for
-                is_other = (await find.there(asked, twin)).exists
+                is_other = (await find.there(topic_asker, twin)).exists
         steps.append(_existence(pipeline, question, topic, known, twin if is_other else None))
     except ListingFailed as failure:
         known = Known(exists=False)
@@ -167,8 +167,8 @@ async def _gates(pipeline: Pipeline, question: ListingRequest) -> Step:
         return Step("gates", False, refused.plugin, refused.message, needs, fails=True)
     except ListingFailed as failure:
         return _failed("gates", failure, "the plugin must answer")
-    asked = ", ".join(each.plugin for each in steps)
-    return Step("gates", True, asked or None, "let it pass" if asked else "no plugin decides about it")
+    names = ", ".join(each.plugin for each in steps)
+    return Step("gates", True, names or None, "let it pass" if names else "no plugin decides about it")
 
 
 def _existence(
@@ -238,10 +238,10 @@ def _selecting(pipeline: Pipeline, question: ListingRequest) -> dict[str, str]:
 
 def _properties(pipeline: Pipeline, question: ListingRequest, known: Known) -> Step:
     """Whether the selecting properties of the question match the topic's."""
-    asked = _selecting(pipeline, question)
-    ignored = ", ".join(sorted(set(question.properties) - asked.keys()))
+    wanted = _selecting(pipeline, question)
+    ignored = ", ".join(sorted(set(question.properties) - wanted.keys()))
     said = f"; nothing selects by {ignored}" if ignored else ""
-    if not asked:
+    if not wanted:
         return Step("properties", True, None, f"no property of the question selects topics{said}")
     own: Mapping[str, str] | None = known.details.get("properties")
     if own is None and known.record is not None:
@@ -249,7 +249,7 @@ def _properties(pipeline: Pipeline, question: ListingRequest, known: Known) -> S
     if not known.exists or own is None:
         return Step("properties", None, None, f"the properties of the topic are not known{said}")
     own = dict(own)
-    others = {key: value for key, value in asked.items() if own.get(key) != value}
+    others = {key: value for key, value in wanted.items() if own.get(key) != value}
     if not others:
         return Step("properties", True, None, f"the topic has all that select{said}")
     texts = [

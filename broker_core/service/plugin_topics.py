@@ -290,9 +290,9 @@ def _described(found: Found, descriptions: Found) -> Found:
 
 def _rows(details: Details, topics: Sequence[TopicName]) -> dict[str, Mapping[str, Any]]:
     """The rows of details about topics and about the topics that they are partitions of, by full name."""
-    asked = pa.array({str(name) for each in topics for name in (each, each.partitioned_name)})
+    names = pa.array({str(name) for each in topics for name in (each, each.partitioned_name)})
     shown = Details(
-        details.batch.filter(pc.is_in(details.topics, value_set=asked.cast(pa.large_string())))
+        details.batch.filter(pc.is_in(details.topics, value_set=names.cast(pa.large_string())))
     ).to_pylist()
     return {row[TOPIC]: {name: value for name, value in row.items() if value is not None} for row in shown}
 

@@ -186,8 +186,8 @@ class Acceptance:
         key = None
         await progress.request.reserve_bytes(given_bytes(result.topics))
         # A plugin that gave its version before needs none here: it is the version of what it returned.
-        told = plugin is None or plugin.name in progress.versions
-        may_keep = not told and result.next is None and not self._options.is_long(request)
+        gave_version = plugin is None or plugin.name in progress.versions
+        may_keep = not gave_version and result.next is None and not self._options.is_long(request)
         if result.version is not None and plugin is not None and may_keep:
             words = self._dispatcher.dependencies.of(plugin.name)
             # A filtered answer depends on the pattern, whatever the plugin says.

@@ -217,10 +217,10 @@ class Listers:
         found = await former.at_version(name, version, caller.plugin.options.deadline)
         if found is not None:
             return found
-        with former.make(name, version) as making:
+        with former.make(name, version) as run:
             answered, is_own = await self._call(progress, request, caller, position)
             if is_own and await versions.still(request, name, version, answered.result):
-                making.kept = former.keep(name, version, answered.accepted)
+                run.kept = former.keep(name, version, answered.accepted)
         return answered._replace(version=version)
 
     async def _call(
@@ -243,8 +243,8 @@ class Listers:
         namespace, dependencies = progress.request.namespace, self._dispatcher.dependencies
 
         def words() -> frozenset[str]:
-            behind = self._dispatcher.lister_hook.depends_on(namespace, position + 1)
-            return dependencies.of(plugin) | behind | self._lister.depends_on
+            later = self._dispatcher.lister_hook.depends_on(namespace, position + 1)
+            return dependencies.of(plugin) | later | self._lister.depends_on
 
         return RequestServices(
             progress.request,
@@ -276,7 +276,7 @@ class Listers:
                 else await self._workers.compile(request.asker, pattern, self._options.patterns.max_length)
             )
         same = compiled is request.pattern and isinstance(properties, Same)
-        asked = replace(
+        rest = replace(
             request,
             pattern=compiled,
             properties=request.properties if isinstance(properties, Same) else dict(properties),
@@ -286,9 +286,9 @@ class Listers:
         )
         # The versions are of the client's question, not of another one.
         versions = progress.versions if same else {}
-        trace = None if progress.trace is None else progress.trace.rest_of(plugin, asked)
+        trace = None if progress.trace is None else progress.trace.rest_of(plugin, rest)
         inner = ListingInProgress(
-            asked, applied_pattern(asked, self._options), progress.held, trace, versions, progress.all_calls
+            rest, applied_pattern(rest, self._options), progress.held, trace, versions, progress.all_calls
         )
         try:
             accepted = await self.list(inner, first)

@@ -118,7 +118,7 @@ class FormerAnswers:
         return FormerAnswersToQuestion(self, request, pattern)
 
 
-class Making:
+class SharedRun:
     """A question in progress whose answer equal ones wait for."""
 
     __slots__ = ("kept",)
@@ -176,9 +176,9 @@ class FormerAnswersToQuestion:
         return PluginAnswer("success", accepted, None, version, kept=True)
 
     @contextmanager
-    def make(self, plugin: str, version: str) -> Iterator[Making]:
+    def make(self, plugin: str, version: str) -> Iterator[SharedRun]:
         """A block in which the plugin is asked. Equal questions wait for its end, if its answer may be theirs."""
-        request, runs, in_vain, making = self._request, self._all.runs, self._all.in_vain, Making()
+        request, runs, in_vain, run = self._request, self._all.runs, self._all.in_vain, SharedRun()
         key = (version, self._key(plugin))
         if (
             not has_hash(request)
@@ -186,11 +186,11 @@ class FormerAnswersToQuestion:
             or plugin in in_vain
             or key in runs
         ):
-            yield making
+            yield run
             return
         runs.begin(key)
         try:
-            yield making
+            yield run
         except BaseException as error:
             # Once the plugin has read a field that it does not declare, others may have another answer.
             if isinstance(error, PluginFailed) and (version, self._key(plugin)) == key:
@@ -199,7 +199,7 @@ class FormerAnswersToQuestion:
                 runs.end(key, answered=False)
             raise
         runs.end(key, answered=True)
-        (in_vain.discard if making.kept else in_vain.add)(plugin)
+        (in_vain.discard if run.kept else in_vain.add)(plugin)
 
     def keep(self, plugin: str, version: str, accepted: AcceptedAnswer | None) -> bool:
         """Keep the plugin's answer (``None`` is a pass through); returns whether it can be kept."""

@@ -205,7 +205,7 @@ class FinishedListings:
         times = _times(trace, seconds)
         self._refused(question, request.asker, failure, seconds, times, traced=trace is not None)
 
-    def refused_unasked(self, question: QuestionText, asker: Asker, failure: ListingFailed) -> None:
+    def refused_at_once(self, question: QuestionText, asker: Asker, failure: ListingFailed) -> None:
         """Report a question that was refused before it was a request; no effect if the pipeline has refused it."""
         if not failure.reported:
             self._refused(question, asker, failure, 0.0, (0.0, 0.0), traced=False)

@@ -186,10 +186,10 @@ class HookCaller:
                 raise self._raised(error) from error
             if of_broker is not None and failure_for_client(of_broker) is not None:
                 raise of_broker
-            told = failure_for_client(error)
-            if told is not None and is_a(error, TooManyRequests):
+            public = failure_for_client(error)
+            if public is not None and is_a(error, TooManyRequests):
                 # As the broker's own; with a reason of the broker, since reasons are labels of metrics.
-                raise TooManyRequests(told.message, reason="plugin_error") from error
+                raise TooManyRequests(public.message, reason="plugin_error") from error
             raise self._raised(error) from error
         finally:
             del error, of_broker  # in its own traceback, it would keep all that the call had
@@ -224,15 +224,15 @@ class HookCaller:
     def _raised(self, error: BaseException) -> PluginFailed:
         if self._secret:
             return PluginFailed(self.name, f"failed: {kind(error)}", reason="plugin_error")
-        told = failure_for_client(error)
-        if told is not None:  # the plugin chose the message for the client
+        public = failure_for_client(error)
+        if public is not None:  # the plugin chose the message for the client
             return PluginFailed(
                 self.name,
-                f"failed: {told.message}",
+                f"failed: {public.message}",
                 reason="plugin_error",
-                cause=told.cause,
-                code=told.code,
-                counts=told.counts,
+                cause=public.cause,
+                code=public.code,
+                counts=public.counts,
             )
         return PluginFailed(
             self.name,

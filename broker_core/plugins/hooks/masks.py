@@ -95,8 +95,8 @@ class MaskHook:
                 request = copied(request, properties=watch.properties)
             started = clock()
             try:
-                asked = self._dependencies.request_for(request, caller.name)
-                own, _ = await caller.call(asked, partial(_check, length), topics=topics)
+                recorded = self._dependencies.request_for(request, caller.name)
+                own, _ = await caller.call(recorded, partial(_check, length), topics=topics)
             except PluginFailed as failure:
                 if steps is not None:
                     steps.append(ChainStep(caller.name, "error", clock() - started, failure.detail))

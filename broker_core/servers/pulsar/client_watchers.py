@@ -85,7 +85,7 @@ class Watching:
     #: The last update that was written, and its frame for the watchers with one number: clients count from 0 or 1.
     _written: tuple[int, bytes, bytes] = (0, b"", b"")
     #: The connections that do not read their updates, the longest first, and since when.
-    behind: dict[ClientWatchers, float] = field(default_factory=dict)
+    unread_since: dict[ClientWatchers, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         metrics = self.metrics
@@ -114,9 +114,9 @@ class Watching:
 
     def make_room(self, now: float) -> None:
         """Close the client that has left its updates unread for longest, if that is long: others have no room."""
-        slowest = next(iter(self.behind), None)
-        if slowest is not None and now - self.behind[slowest] >= _PATIENCE:
-            del self.behind[slowest]
+        slowest = next(iter(self.unread_since), None)
+        if slowest is not None and now - self.unread_since[slowest] >= _PATIENCE:
+            del self.unread_since[slowest]
             slowest.close("slow", "peer does not read updates of its watcher while others wait for room")
 
 
@@ -214,7 +214,7 @@ class ClientWatchers:
 
     def closed(self) -> None:
         """The connection is over."""
-        self._watching.behind.pop(self, None)
+        self._watching.unread_since.pop(self, None)
         for watcher_id in list(self._watchers):
             self.close_watcher(watcher_id)
 
@@ -250,7 +250,7 @@ class ClientWatchers:
         """Note that an update waits here: for the client to read, or for room that other clients have."""
         watching, now = self._watching, asyncio.get_running_loop().time()
         if self.has_unread:
-            watching.behind.setdefault(self, now)
+            watching.unread_since.setdefault(self, now)
         elif not self._client.pipeline.permits.reserve.has_room(size):
             watching.make_room(now)
 
@@ -270,7 +270,7 @@ class ClientWatchers:
 
     def has_room(self) -> None:
         """Note that the client has read all waiting updates."""
-        self._watching.behind.pop(self, None)
+        self._watching.unread_since.pop(self, None)
         if self._room is not None:
             self._room.set()
 

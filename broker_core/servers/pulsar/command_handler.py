@@ -268,15 +268,15 @@ class PulsarCommandHandler:
             )
         )
         self._client.identified(asker)
-        told = announced_message_size(asker.client_version, services.options.pulsar)
+        announced = announced_message_size(asker.client_version, services.options.pulsar)
         if asker.client_version.startswith(_WITHOUT_FRAME_LIMIT):
             self._listing_client = replace(self._listing_client, frame_limit=None)
-        elif told != services.options.pulsar.max_message_size:
-            self._listing_client = replace(self._listing_client, frame_limit=frame_limit(told))
+        elif announced != services.options.pulsar.max_message_size:
+            self._listing_client = replace(self._listing_client, frame_limit=frame_limit(announced))
         return asker, commands.connected(
             services.options.server_version,
             protocol_version=protocol_version,
-            max_message_size=told,
+            max_message_size=announced,
             feature_flags=services.feature_flags,
         )
 
@@ -322,9 +322,9 @@ class PulsarCommandHandler:
         if services.client_patterns is not None and question.topics_pattern:
             services.client_patterns.note(asker, question.topics_pattern)
         at_once = not services.slots.are_taken
-        asked = question_of(question) if at_once else None
-        if asked is not None:
-            again = services.small_answers.again(asked, asker, request_id, client.frame_limit)
+        key = question_of(question) if at_once else None
+        if key is not None:
+            again = services.small_answers.again(key, asker, request_id, client.frame_limit)
             if again is not None:
                 return SmallListingJob(client, request_id, *again)
         try:
@@ -334,8 +334,8 @@ class PulsarCommandHandler:
             answer = pipeline.answer_now(request) if at_once and uncompiled is None else None
         except ListingFailed as failure:
             return client.refuse(request_id, question_text(question), asker, failure)
-        if answer is not None and asked is not None:
-            frame = services.small_answers.keep(asked, request_id, client.frame_limit, request, answer)
+        if answer is not None and key is not None:
+            frame = services.small_answers.keep(key, request_id, client.frame_limit, request, answer)
             if frame is not None:
                 return SmallListingJob(client, request_id, frame, answer.release)
         return ListingJob(client, request_id, request, uncompiled, answer)

@@ -126,10 +126,10 @@ class _RelayedLookup:
 
     async def _known(self, *, by_hook: bool) -> Known | None:
         topics = [self._topic]
-        listed, told = await self._plugins.found(
+        listed, described = await self._plugins.found(
             self._request, topics, {}, by_hook=by_hook, answered=self._answered
         )
-        found = (told if listed is None else listed).get(self._topic)
+        found = (described if listed is None else listed).get(self._topic)
         return found if found is not None and found.exists else None
 
     async def _is_visible(self, known: Known) -> bool:

@@ -27,7 +27,7 @@ _OVERHEAD: Final = 1024
 #: Bytes in front of the topics at the most.
 _LONGEST_HEAD: Final = 32
 #: Remembered questions that were asked once, about twice as many as kept answers.
-_ASKED_ONCE: Final = 8192
+_SEEN_ONCE: Final = 8192
 
 #: Namespace, mode, pattern and hash as the client sent them.
 Question: TypeAlias = tuple[str, int, str | None, str | None]
@@ -130,12 +130,12 @@ class SmallAnswers:
 
     def _is_repeated(self, key: Question) -> bool:
         """Whether a question was asked before, of late; notes that it was."""
-        asked, mark = self._seen_once, hash(key)
-        if mark in asked:
+        seen, mark = self._seen_once, hash(key)
+        if mark in seen:
             return True
-        if len(asked) >= _ASKED_ONCE:
-            asked.clear()
-        asked.add(mark)
+        if len(seen) >= _SEEN_ONCE:
+            seen.clear()
+        seen.add(mark)
         return False
 
 

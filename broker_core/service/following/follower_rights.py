@@ -31,13 +31,13 @@ async def end_refused(
     """
     if not pipeline.has_guards:
         return
-    asked: dict[tuple[object, ...], list[Follower]] = {}
+    alike_by_key: dict[tuple[object, ...], list[Follower]] = {}
     for follower in list(followers):
         asker = follower.asker
         if pipeline.passes_now(asker, namespace):
             continue
         key = (asker.role, asker.original_principal, asker.host, asker.client_version, asker.transport)
-        asked.setdefault(key, []).append(follower)
+        alike_by_key.setdefault(key, []).append(follower)
     places = asyncio.Semaphore(_AT_A_TIME)
 
     async def check(alike: list[Follower]) -> None:
@@ -52,7 +52,7 @@ async def end_refused(
                 each.end(failure)
                 leave(each)
 
-    await asyncio.gather(*(check(alike) for alike in asked.values()))
+    await asyncio.gather(*(check(alike) for alike in alike_by_key.values()))
 
 
 async def _refusal(pipeline: Pipeline, namespace: NamespaceName, asker: Asker) -> ListingFailed | None:

@@ -57,19 +57,19 @@ class RecreatedTopics:
         self._names: list[str] | None = []
         #: The last answer whose names were compared.
         self._selection: Selection | None = None
-        self._told: _Place | None = None
+        self._reported: _Place | None = None
 
     @property
     def reported(self) -> str:
         """The place up to which recreated names were reported, as text for :meth:`missed`."""
-        return str(self._told)
+        return str(self._reported)
 
     async def look(self) -> None:
         """Read the log, before an answer. Raises :exc:`~broker_core.errors.ListingFailed`."""
         now = await self._log.version(self._namespace)
         if self._versions is None:
             self._versions = now, now
-            self._told = _Place(now, now.number)
+            self._reported = _Place(now, now.number)
             return
         gone, since = self._versions
         if not now.same_state(since):
@@ -77,12 +77,12 @@ class RecreatedTopics:
             self._names = None if found is None or self._names is None else self._names + found
             self._versions = since, now
 
-    async def missed(self, told: str) -> list[str] | None:
-        """Names that are other topics now than they were when ``told`` was the text of :attr:`reported`.
+    async def missed(self, place_text: str) -> list[str] | None:
+        """Names that are other topics now than they were when ``place_text`` was the text of :attr:`reported`.
 
         ``None`` if unknown. Raises :exc:`~broker_core.errors.ListingFailed`.
         """
-        place = _Place.parse(told)
+        place = _Place.parse(place_text)
         if place is None:
             return None
         since = CatalogVersion(place.gone.catalog_id, place.since)
@@ -93,7 +93,7 @@ class RecreatedTopics:
         names, before = self._names, self._selection
         self._names, self._selection = [], selection
         assert self._versions is not None
-        self._told = _Place(self._versions[0], self._versions[1].number)
+        self._reported = _Place(self._versions[0], self._versions[1].number)
         if names == [] or before is None:
             return selection.range(0, 0)
         if names is None:
