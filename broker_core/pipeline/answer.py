@@ -6,7 +6,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
 import pyarrow as pa
 
@@ -189,6 +189,9 @@ class ReusableAnswer:
     warnings: tuple[QuestionWarning, ...] | None = None
     #: What it is counted under: made once, since it is counted for each watcher that asks.
     key: QuestionKey = field(init=False)
+    #: It is no former answer, and shows all of its topics (see :class:`Answer`).
+    stale: ClassVar[None] = None
+    shown: ClassVar[None] = None
 
     def __post_init__(self) -> None:
         question = self.question

@@ -82,11 +82,7 @@ async def explain(pipeline: Pipeline, request: ListingRequest, *, names: int = 0
         answer = await pipeline.answer(request, trace)
     except ListingFailed as failure:
         return report | {
-            "rules": _rules(pipeline, request.asker, str(request.namespace)),
-            "gates": _steps(trace.gates),
-            "chain": _steps(trace.chain),
-            "rest": _rest(trace.rest),
-            "masks": _steps(trace.masks),
+            **_way(pipeline, request, trace),
             "lister": None,
             "plan": None,
             "topics": None,
@@ -103,11 +99,7 @@ async def explain(pipeline: Pipeline, request: ListingRequest, *, names: int = 0
         shown = {"names": await _first_names(pipeline, request, answer, names)} if names else {}
         return report | {
             **shown,
-            "rules": _rules(pipeline, request.asker, str(request.namespace)),
-            "gates": _steps(trace.gates),
-            "chain": _steps(trace.chain),
-            "rest": _rest(trace.rest),
-            "masks": _steps(trace.masks),
+            **_way(pipeline, request, trace),
             "lister": answer.lister,
             "plan": answer.plan,
             "listed": trace.listed,
@@ -134,6 +126,17 @@ async def explain(pipeline: Pipeline, request: ListingRequest, *, names: int = 0
         }
     finally:
         answer.release()
+
+
+def _way(pipeline: Pipeline, request: ListingRequest, trace: Trace) -> dict[str, Any]:
+    """The decisions of rules and plugins on the way to the answer, or to its error."""
+    return {
+        "rules": _rules(pipeline, request.asker, str(request.namespace)),
+        "gates": _steps(trace.gates),
+        "chain": _steps(trace.chain),
+        "rest": _rest(trace.rest),
+        "masks": _steps(trace.masks),
+    }
 
 
 async def _first_names(pipeline: Pipeline, request: ListingRequest, answer: Answer, most: int) -> list[str]:

@@ -102,54 +102,31 @@ class AccessLines:
     def ended(
         self,
         request: ListingRequest,
-        answer: Answer,
+        asker: Asker,
+        answer: Answer | ReusableAnswer,
+        lister: str,
         waited: float,
         seconds: float,
         unsent: ListingFailed | None,
     ) -> None:
-        """Write that the answer to a request was sent, or could not be."""
+        """Write that the answer to a question, or an earlier one once more, was sent, or could not be."""
         if unsent is not None:
-            self.refused(QuestionText.of(request), request.asker, unsent, waited, seconds)
+            self.refused(QuestionText.of(request), asker, unsent, waited, seconds)
         elif self._log.takes_next():
-            fields = self._question(QuestionText.of(request), request.asker)
-            fields += (_answered(answer, answer.lister, answer.shown), _times(waited, seconds))
+            fields = self._question(QuestionText.of(request), asker)
+            fields += (_answered(answer, lister), _times(waited, seconds))
             if answer.stale is not None:
                 fields.append(f'"stale_s":{answer.stale:.3f}')
             self._log.write(*fields)
 
-    def ended_again(
-        self,
-        reusable: ReusableAnswer,
-        asker: Asker,
-        lister: str,
-        seconds: float,
-        unsent: ListingFailed | None,
-    ) -> None:
-        """Write that a question's earlier answer was sent again, or could not be."""
-        if unsent is not None:
-            self.refused(QuestionText.of(reusable.question), asker, unsent, 0.0, seconds)
-        elif self._log.takes_next():
-            question = self._question(QuestionText.of(reusable.question), asker)
-            self._log.write(*question, _answered(reusable, lister), _times(0.0, seconds))
-
     def refused(
         self, question: QuestionText, asker: Asker, failure: ListingFailed, waited: float, seconds: float
     ) -> None:
-        """Write that a question has no answer, or that its client does not get it.
-
-        The message is left out: it may have text from anywhere.
-        """
+        """Write that a question has no answer, or that its client does not get it."""
         self._log.write(
             *self._question(question, asker),
             _times(waited, seconds),
-            json_fields(
-                {
-                    "outcome": "refused",
-                    "cause": failure.cause.name,
-                    "reason": failure.reason,
-                    "plugin": failure.plugin,
-                }
-            ),
+            json_fields(refused(failure)),
         )
 
     def _question(self, question: QuestionText, asker: Asker) -> list[str]:
@@ -202,9 +179,9 @@ def _question_words(namespace: str | None, mode: str | None, pattern: str | None
     )
 
 
-def _answered(answer: Answer | ReusableAnswer, lister: str, shown: int | None = None) -> str:
+def _answered(answer: Answer | ReusableAnswer, lister: str) -> str:
     # Not by json_fields, which takes as long as everything else in a line.
-    sent = f'{answer.topics},"bytes":{answer.fields_size}' if shown is None else str(shown)
+    sent = f'{answer.topics},"bytes":{answer.fields_size}' if answer.shown is None else str(answer.shown)
     return (
         f'"outcome":"{"served" if answer.changed else "unchanged"}","lister":{ascii_text(lister)},'
         f'"plan":"{answer.plan}","topics":{sent},'
@@ -244,12 +221,12 @@ def answered(answer: Answer | ReusableAnswer, lister: str) -> dict[str, Any]:
         "bytes": answer.fields_size,
         "topics_hash": answer.topics_hash,
         "filtered": answer.filtered,
-        "stale_s": answer.stale if isinstance(answer, Answer) else None,
+        "stale_s": answer.stale,
     }
 
 
 def refused(failure: ListingFailed) -> dict[str, Any]:
-    """The attributes of a refusal. The message is left out: it may have text from anywhere."""
+    """The fields of a refusal. The message is left out: it may have text from anywhere."""
     return {
         "outcome": "refused",
         "cause": failure.cause.name,

@@ -99,7 +99,10 @@ class FinishedListings:
         seconds = time.perf_counter() - started
         answer.warnings = self._warnings(request, filtered=answer.filtered, topics=answer.topics)
         if self._lines is not None:
-            answer.on_release += (partial(self._lines.ended, request, answer, *_times(trace, seconds)),)
+            times = _times(trace, seconds)
+            answer.on_release += (
+                partial(self._lines.ended, request, request.asker, answer, answer.lister, *times),
+            )
         selection = answer.selection
         outcome, topics = ("unchanged", 0) if selection is None else ("served", len(selection))
         self._metrics.listing(outcome, answer.plan, topics, seconds)
@@ -152,7 +155,7 @@ class FinishedListings:
             self._tracing.listed(values, seconds)
         if self._lines is None:
             return _nothing
-        return partial(self._lines.ended_again, reusable, asker, lister, seconds)
+        return partial(self._lines.ended, question, asker, reusable, lister, 0.0, seconds)
 
     def _count(
         self,
