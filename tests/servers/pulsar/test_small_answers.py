@@ -159,7 +159,7 @@ async def test_what_is_kept_is_bounded() -> None:
 
 async def test_what_is_seen_once_displaces_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     t = connected(MemoryLister(FEW))
-    monkeypatch.setattr(small_answers, "_ASKED_ONCE", 10)
+    monkeypatch.setattr(small_answers, "_SEEN_ONCE", 10)
     kept(t)
     for number in range(100):
         frame(t, topics_pattern=f"t/n/{number}")
