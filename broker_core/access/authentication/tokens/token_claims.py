@@ -68,11 +68,14 @@ def _is_absent(value: object) -> bool:
 
 
 def _text(values: Mapping[str, Any], name: str) -> str | None:
-    value = values.get(name)
+    return _as_text(values.get(name), f"{name!r} is no text")
+
+
+def _as_text(value: object, problem: str) -> str | None:
     if _is_absent(value):
         return None
     if not isinstance(value, str):
-        raise _bad(f"{name!r} is no text")
+        raise _bad(problem)
     return value
 
 
@@ -90,18 +93,12 @@ def _role(claims: Mapping[str, Any], name: str) -> str | None:
     """The role in another claim than ``sub``: text, or the first element of a list as text."""
     value = claims.get(name)
     if isinstance(value, list) and value:
-        first = value[0]
-        if isinstance(first, bool):
-            value = "true" if first else "false"
-        elif isinstance(first, int | float):
-            value = str(first)
-        else:
-            value = first
-    if _is_absent(value):
-        return None
-    if not isinstance(value, str):
-        raise _bad("the claim of the role is no text, and no list that begins with one")
-    return value
+        value = value[0]
+        if isinstance(value, bool):
+            value = "true" if value else "false"
+        elif isinstance(value, int | float):
+            value = str(value)
+    return _as_text(value, "the claim of the role is no text, and no list that begins with one")
 
 
 def _date(claims: Mapping[str, Any], name: str) -> float | None:
@@ -110,10 +107,9 @@ def _date(claims: Mapping[str, Any], name: str) -> float | None:
     if _is_absent(value):
         return None
     if isinstance(value, str):
-        if _INTEGER.fullmatch(value):
-            value = int(value)
-        else:
+        if not _INTEGER.fullmatch(value):
             return _iso_8601(value, name)
+        value = int(value)
     # Not as a float: an integer of a token has any number of digits. NaN is within no bounds.
     if isinstance(value, bool) or not isinstance(value, int | float) or not -_FARTHEST <= value <= _FARTHEST:
         raise _bad(f"{name!r} is no date")
