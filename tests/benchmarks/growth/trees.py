@@ -161,11 +161,6 @@ class RunningServer:
         """Seconds from the start of the process until ``/-/ready`` said so."""
         return self._watch.seconds
 
-    @property
-    def started_at(self) -> float:
-        """When the process was started, on the clock of :func:`time.perf_counter`."""
-        return self._watch.begun
-
 
 class _ReadyWatch:
     """Asks ``/-/ready`` from the start of a process on, every four milliseconds."""

@@ -111,21 +111,6 @@ async def test_too_many_lookups() -> None:
         assert (await other.ask(NAMESPACE)).topics
 
 
-async def test_one_connection_has_its_own_limit_of_requests() -> None:
-    source = lister(at_once=False)
-    source.gate.clear()
-    async with (
-        serving(source, limits=LimitsSettings.model_construct(permit_queue=0)) as s,
-        await s.client() as client,
-    ):
-        await client.send(b"".join(commands.get_topics(number, NAMESPACE) for number in range(1001)))
-        error = (await client.receive()).error
-        assert (error.request_id, error.error) == (1000, ServerError.TooManyRequests)
-        source.gate.set()
-        answered = {(await client.receive()).getTopicsOfNamespaceResponse.request_id for _ in range(1000)}
-        assert answered == set(range(1000))
-
-
 async def test_no_heap_permits() -> None:
     limits = LimitsSettings(heap_permits=100_000, permit_timeout=0.02)
     async with serving(lister(at_once=False), limits=limits) as s, await s.client() as client:
@@ -134,24 +119,6 @@ async def test_no_heap_permits() -> None:
             await client.ask(NAMESPACE)
         held.release()
         assert (await client.ask(NAMESPACE)).topics
-
-
-async def test_a_full_queue_for_heap_permits() -> None:
-    limits = LimitsSettings(heap_permits=100_000, permit_queue=1)
-    async with serving(lister(at_once=False), limits=limits) as s, await s.client() as client:
-        held = await s.permits.heap.acquire(100_000)
-        # Of one namespace alone, one listing would be first, and the other one share it.
-        await client.send(commands.get_topics(0, f"{NAMESPACE}-0"))
-        await eventually(lambda: s.permits.heap.queue_size == 1)
-        await client.send(commands.get_topics(1, f"{NAMESPACE}-1"))
-        error = (await client.receive()).error
-        assert (error.request_id, error.error, error.message) == (
-            1,
-            ServerError.TooManyRequests,
-            "Failed due to heap memory limit exceeded",
-        )
-        held.release()
-        assert (await client.receive()).getTopicsOfNamespaceResponse.request_id == 0
 
 
 async def test_no_direct_permits() -> None:

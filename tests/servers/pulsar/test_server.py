@@ -52,17 +52,6 @@ async def stopped(s: Serving, drain: float = 30.0) -> asyncio.Task[None]:
     return task
 
 
-async def test_idle_connections_are_closed_at_once() -> None:
-    async with serving() as s:
-        clients = [await s.client(), await s.client(handshake=False)]
-        stopping = await stopped(s)
-        for client in clients:
-            assert await client.closed() == []
-            client.close()
-        await stopping
-        assert s.server.connections == 0
-
-
 async def test_answers_under_way_are_completed() -> None:
     source = MemoryLister(NAMES, at_once=False)
     source.gate.clear()
@@ -195,25 +184,6 @@ async def test_one_slow_reader_cannot_take_the_reserve() -> None:
         for _ in range(400):
             assert len(RawClient.answer(await slow.receive(), 1).topics) == 500
         slow.close()
-
-
-async def test_a_slice_of_a_snapshot_takes_no_heap_and_scattered_rows_do() -> None:
-    async with serving(MemoryLister(NAMES)) as s:
-        held = await s.permits.direct.acquire(s.permits.direct.maximum)
-        clients = []
-        for pattern, takes in ((None, False), ("t/n/x+-0.*", False), ("t/n/.*[0-4]", True)):
-            client = await s.client(client_version=ALL)
-            clients.append(client)
-            before = s.permits.heap.acquired
-            waiting = s.permits.direct.queue_size
-            await client.send(commands.get_topics(1, "t/n", topics_pattern=pattern))
-            await eventually(lambda waiting=waiting: s.permits.direct.queue_size == waiting + 1)  # type: ignore[misc]
-            assert (s.permits.heap.acquired > before) is takes
-        assert s.permits.heap.acquired >= 30_000 * 4  # positions, and what is gathered at a time
-        held.release()
-        for client in clients:
-            assert (await client.receive()).getTopicsOfNamespaceResponse.topics
-            client.close()
 
 
 async def test_large_and_small_answers_and_pongs_of_one_connection_arrive_whole() -> None:
