@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker_core.catalog.bulk_changes.delete_topics import DeletionReport, delete_matching, delete_of_file
-from broker_core.catalog.bulk_changes.set_properties import (
+from broker_core.catalog.bulk_changes.change_many_topics import (
+    DeletionReport,
     PropertiesChange,
     PropertiesReport,
+    delete_matching,
+    delete_of_file,
     set_properties,
     set_properties_of_matching,
 )
@@ -41,8 +43,8 @@ from broker_core.catalog.store.change_log_writer import LogBounds
 from broker_core.catalog.store.format_migration import Migration, MigrationAhead, migration_ahead
 from broker_core.catalog.store.kafka_acl_reader import AclVersion as AclVersion
 from broker_core.catalog.store.kafka_acl_reader import KafkaAclReader as KafkaAclReader
-from broker_core.catalog.store.kafka_acls import AclRow as AclRow
-from broker_core.catalog.store.kafka_acls import ScramRow as ScramRow
+from broker_core.catalog.store.kafka_administration import AclRow as AclRow
+from broker_core.catalog.store.kafka_administration import ScramRow as ScramRow
 from broker_core.catalog.store.log_rows import SpanBound as SpanBound
 from broker_core.catalog.store.namespace_counts import (
     NamespaceCount as NamespaceCount,

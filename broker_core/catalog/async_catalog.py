@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final, TypeVar
 
 from broker_core.catalog.catalog_errors import CatalogBusy, CatalogError
 from broker_core.catalog.store.kafka_acl_reader import KafkaAclReader
-from broker_core.catalog.store.kafka_acls import AclRow, ScramRow
+from broker_core.catalog.store.kafka_administration import AclRow, ScramRow
 from broker_core.catalog.store.namespace_counts import NamespaceCounts
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.store.topic_rows import Edit, found_topics, topic_of_id

@@ -9,10 +9,9 @@ from broker_core.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from broker_core.listing.changes.listing_splice import ListingChange, splicing
     from broker_core.listing.chunks.block_hashes import BlockHashes
-    from broker_core.listing.chunks.build_chunks import chunk_size
+    from broker_core.listing.chunks.build_chunks import ChunkStream, chunk_size
     from broker_core.listing.chunks.chunk import Chunk
     from broker_core.listing.chunks.chunk_forms import SortedForms
-    from broker_core.listing.chunks.chunk_stream import ChunkStream
     from broker_core.listing.chunks.property_codes import NO_VALUE, PropertyCodes
     from broker_core.listing.details import DETAIL_TYPES, TOPIC, Details, check_values, checked_wants
     from broker_core.listing.encoded_names import EncodedNames
@@ -36,8 +35,15 @@ if TYPE_CHECKING:
     from broker_core.listing.listing_part import ListingPart
     from broker_core.listing.pages.names_of_topic import few_topic_names, partitions_of, topic_names
     from broker_core.listing.pages.page import NO_PARTITION, Page, Position
-    from broker_core.listing.pages.page_order import first_out_of_order, in_page_order, topic_ends
-    from broker_core.listing.pages.page_walk import PageBlock, PageNames, PageStart, PageWalk
+    from broker_core.listing.pages.page_walk import (
+        PageBlock,
+        PageNames,
+        PageStart,
+        PageWalk,
+        first_out_of_order,
+        in_page_order,
+        topic_ends,
+    )
     from broker_core.listing.properties.property_values import (
         count_texts,
         count_values,
@@ -64,14 +70,14 @@ if TYPE_CHECKING:
         partitioned_topics_json_items,
     )
     from broker_core.listing.rendered.pieces import BLOCK, BlockSize, arrow_stream
-    from broker_core.listing.selections.rows_by_domain import rows_by_domain
-    from broker_core.listing.selections.selection_difference import (
+    from broker_core.listing.selections.selection_search import (
         difference_bytes,
         known_changes,
+        matching_scan,
+        rows_by_domain,
         selection_difference,
+        tagged_fields,
     )
-    from broker_core.listing.selections.selection_search import matching_scan
-    from broker_core.listing.selections.tagged_fields import tagged_fields
     from broker_core.listing.selections.topic_filter import TopicFilter, TopicPatterns, filtered
     from broker_core.listing.topic_table.topic_chunk import RenderedChunk, TopicChunk, TopicRow
     from broker_core.listing.topic_table.topic_table import TableChange, TopicTable
@@ -176,7 +182,7 @@ __getattr__ = lazy_exports(
         "BlockSize": ".rendered.pieces",
         "ListingChange": ".changes.listing_splice",
         "Chunk": ".chunks.chunk",
-        "ChunkStream": ".chunks.chunk_stream",
+        "ChunkStream": ".chunks.build_chunks",
         "DETAIL_TYPES": ".details",
         "Details": ".details",
         "EncodedNames": ".encoded_names",
@@ -225,15 +231,15 @@ __getattr__ = lazy_exports(
         "detail_ndjson": ".rendered.details",
         "detail_schema": ".rendered.details",
         "detail_size": ".rendered.details",
-        "difference_bytes": ".selections.selection_difference",
+        "difference_bytes": ".selections.selection_search",
         "extend_crc": ".hashes.topics_hash",
         "few_topic_names": ".pages.names_of_topic",
         "filtered": ".selections.topic_filter",
-        "first_out_of_order": ".pages.page_order",
+        "first_out_of_order": ".pages.page_walk",
         "has_property_values": ".properties.property_values",
-        "in_page_order": ".pages.page_order",
+        "in_page_order": ".pages.page_walk",
         "is_quick_to_select": ".properties.property_values",
-        "known_changes": ".selections.selection_difference",
+        "known_changes": ".selections.selection_search",
         "listing_of": ".listing",
         "matching_scan": ".selections.selection_search",
         "names_arrow": ".rendered.names",
@@ -244,15 +250,15 @@ __getattr__ = lazy_exports(
         "partitioned_topics_json_items": ".rendered.names",
         "partitions_of": ".pages.names_of_topic",
         "read_varint": ".fields.topic_field",
-        "rows_by_domain": ".selections.rows_by_domain",
+        "rows_by_domain": ".selections.selection_search",
         "rows_key_of": ".listing",
         "search_fields": ".fields.search_fields",
         "select_by_properties": ".properties.property_values",
-        "selection_difference": ".selections.selection_difference",
+        "selection_difference": ".selections.selection_search",
         "selection_of": ".listing",
         "splicing": ".changes.listing_splice",
-        "tagged_fields": ".selections.tagged_fields",
-        "topic_ends": ".pages.page_order",
+        "tagged_fields": ".selections.selection_search",
+        "topic_ends": ".pages.page_walk",
         "topic_names": ".pages.names_of_topic",
         "topics_hash": ".hashes.topics_hash",
         "unhashed_bytes": ".listing",

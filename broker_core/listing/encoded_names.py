@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from broker_core.errors import InvalidListing
-from broker_core.listing.chunks.build_chunks import checked_local_names
+from broker_core.listing.chunks.build_chunks import checked_local_names, ordered_names
 from broker_core.listing.chunks.chunk import Chunk
 from broker_core.listing.chunks.chunk_forms import SortedForms
 from broker_core.listing.fields.fields_codec import decode_fields, encode_fields, fields_fault
@@ -94,20 +94,14 @@ class EncodedNames:
         """
         namespace = _namespace(namespace, domain)
         column = checked_local_names(names)
-        key = hash_order_key(column)
-        if not is_ascending(key):
-            if ordered:
-                raise InvalidListing(
-                    f"the {domain} names of {namespace} are not in the order of the hash, each once"
-                )
-            column = column.take(pa.array(sorted_rows(key)))
-            differs = pc.not_equal(column[:-1], column[1:])
-            column = column.filter(pa.concat_arrays([pa.array([True]), differs]))
-        hidden = cls.hidden(namespace, domain, column)
-        if hidden is not None:
-            if ordered:
+        rows, shown = ordered_names(column, namespace, domain)
+        if ordered and rows is not None:
+            if is_ascending(hash_order_key(column)):
                 raise InvalidListing(f"among the {domain} names of {namespace} are system topics")
-            column = column.filter(pc.invert(hidden))
+            raise InvalidListing(
+                f"the {domain} names of {namespace} are not in the order of the hash, each once"
+            )
+        column = shown
         joined = with_ends(column, f",{domain}://{namespace}/", "")
         return cls(namespace, domain, column, encode_fields(joined))
 

@@ -13,11 +13,10 @@ if TYPE_CHECKING:
     from broker_core.memory.estimates import Estimate, Estimates
     from broker_core.memory.free_off_loop import MANY, free_with
     from broker_core.memory.freed_memory import keep_freed_memory
-    from broker_core.memory.leases import Leases
     from broker_core.memory.mapped_memory import map_of
     from broker_core.memory.permit_budget import Keep, Permit, PermitBudget, whole_count
     from broker_core.memory.permit_errors import PermitError, PermitTimeout, permits_refused
-    from broker_core.memory.permits import SMALL_ANSWER, Permits
+    from broker_core.memory.permits import SMALL_ANSWER, Leases, Permits
 
 __all__ = [
     "MANY",
@@ -54,7 +53,7 @@ __getattr__ = lazy_exports(
         "Estimate": ".estimates",
         "Estimates": ".estimates",
         "Keep": ".permit_budget",
-        "Leases": ".leases",
+        "Leases": ".permits",
         "MANY": ".free_off_loop",
         "Permit": ".permit_budget",
         "PermitBudget": ".permit_budget",

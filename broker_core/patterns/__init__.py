@@ -4,7 +4,7 @@ A pattern without its scheme must match ``tenant/namespace/topic`` in full, the 
 suffix (docs/reference/pulsar-behaviour.md#topics-patterns).
 """
 
-from broker_core.patterns.class_runs import class_run as class_run
+from broker_core.patterns.literals import class_run as class_run
 from broker_core.patterns.matchless import no_match as no_match
 from broker_core.patterns.matchless import selecting_pattern
 from broker_core.patterns.pattern_compiler import MAX_LENGTH, compile_pattern

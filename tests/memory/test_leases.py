@@ -6,9 +6,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from broker_core.memory import leases as leases_module
-from broker_core.memory.leases import Leases
+from broker_core.memory import permits as leases_module
 from broker_core.memory.permit_budget import Permit, PermitBudget
+from broker_core.memory.permits import Leases
 from tests.support.eventually import eventually
 
 

@@ -14,9 +14,8 @@ from broker_core.catalog import AsyncCatalog, CatalogLister, SqliteCatalog, Topi
 from broker_core.kafka.acls.bindings import Operation
 from broker_core.kafka.acls.compiled_masks import NamedChunk
 from broker_core.listing.topic_table import TopicRow
-from broker_core.memory.leases import Leases
 from broker_core.memory.permit_budget import PermitBudget
-from broker_core.memory.permits import Permits
+from broker_core.memory.permits import Leases, Permits
 from broker_core.names import NamespaceName, TopicName
 from broker_core.pipeline import Pipeline
 from broker_core.servers.kafka.callers.authorizer import Authorizer

@@ -6,7 +6,7 @@ import sqlite3
 from typing import NamedTuple
 
 from broker_core.catalog.store.file_watch import FileWatch, WatchedVersions
-from broker_core.catalog.store.kafka_acls import AclRow, any_acls, read_acl_version, read_acls
+from broker_core.catalog.store.kafka_administration import AclRow, any_acls, read_acl_version, read_acls
 from broker_core.catalog.store.log_rows import read_catalog_id
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.names import NamespaceName

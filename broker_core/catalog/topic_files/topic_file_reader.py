@@ -326,7 +326,7 @@ class TopicLines:
         if type(name) is not str:
             raise self._refused(number, 'it has no "name", or one that is not a string')
         if partitions is not None:
-            partitions = self._partitions(number, partitions)
+            partitions = self._whole(number, "partitions", partitions, 0, MAX_PARTITIONS)
         return name, partitions, text, facts
 
     def _facts(self, number: int, value: dict[str, Any]) -> TopicFacts | None:
@@ -337,12 +337,7 @@ class TopicLines:
         raw = None if topic_id is None else self._topic_id(number, topic_id)
         text = None if configs is None else self._configs_text(number, configs)
         if replication is not None:
-            if isinstance(replication, float) and replication.is_integer():
-                replication = int(replication)
-            if type(replication) is not int or not 1 <= replication <= MAX_REPLICATION:
-                raise self._refused(
-                    number, f'"replication" must be a whole number from 1 to {MAX_REPLICATION}'
-                )
+            replication = self._whole(number, "replication", replication, 1, MAX_REPLICATION)
         return TopicFacts(raw, text, replication)
 
     def _topic_id(self, number: int, topic_id: object) -> bytes:
@@ -406,12 +401,12 @@ class TopicLines:
                 hint = f'did you mean "{near[0]}"?' if near else known
                 raise self._refused(number, f"unknown key {quoted(key)}: {hint}")
 
-    def _partitions(self, number: int, value: Any) -> int:
-        """The number of partitions; JSON has the same type for 3.0 and 3."""
+    def _whole(self, number: int, key: str, value: Any, least: int, most: int) -> int:
+        """The whole number of a line's key; JSON has the same type for 3.0 and 3."""
         if isinstance(value, float) and value.is_integer():
             value = int(value)
-        if type(value) is not int or not 0 <= value <= MAX_PARTITIONS:
-            raise self._refused(number, f'"partitions" must be a whole number from 0 to {MAX_PARTITIONS}')
+        if type(value) is not int or not least <= value <= most:
+            raise self._refused(number, f'"{key}" must be a whole number from {least} to {most}')
         return value
 
     def _text_of(self, number: int, properties: Any) -> str:

@@ -177,21 +177,26 @@ class Chunk:
     @property
     def column_bytes(self) -> int:
         """Bytes of the columns in memory; a mapped file takes none."""
+        derived = (each.nbytes for each in (self._forms, self.known_blocks) if each is not None)
+        return self._given_bytes() + sum(derived)
+
+    def _given_bytes(self) -> int:
         own = 0 if self.is_mapped else self.fields_size
         own += 0 if self.offsets_mapped else int(self.field_offsets.nbytes)
-        own += 0 if self._forms is None else self._forms.nbytes
-        own += 0 if self.known_blocks is None else self.known_blocks.nbytes
         return own + sum(codes.nbytes for codes in self.properties.values())
 
     @property
     def nbytes(self) -> int:
         """Bytes of the columns and of all that may be derived from them and remembered; constant."""
         if self._nbytes is None:
-            own = 0 if self.is_mapped else self.fields_size
-            own += 0 if self.offsets_mapped else int(self.field_offsets.nbytes)
-            own += 0 if self.is_mapped or self._plain else self.fields_size + 20 * self.size
-            own += sum(codes.nbytes for codes in self.properties.values())
-            self._nbytes = own + BlockHashes.expected_bytes(self.size) + _OVERHEAD + self.memo_limit
+            forms = 0 if self.is_mapped or self._plain else self.fields_size + 20 * self.size
+            self._nbytes = (
+                self._given_bytes()
+                + forms
+                + BlockHashes.expected_bytes(self.size)
+                + _OVERHEAD
+                + self.memo_limit
+            )
         return self._nbytes
 
     @property

@@ -21,8 +21,7 @@ import pyarrow.compute as pc
 
 from broker_core.listing.details import DETAIL_TYPES, TOPIC, Details
 from broker_core.listing.listing import Selection
-from broker_core.listing.pages.page_order import topic_ends
-from broker_core.listing.pages.page_walk import PageStart, PageWalk
+from broker_core.listing.pages.page_walk import PageStart, PageWalk, topic_ends
 from broker_core.listing.rendered.detail_values import (
     JSON_VALUES,
     all_pairs_bytes,

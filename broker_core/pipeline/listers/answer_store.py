@@ -2,7 +2,7 @@
 
 Memory comes from the ``snapshots`` budget, of which the catalogue's snapshots keep at least a half, since many
 different questions could take it all. A listing that several answers are made of is charged once, while it is
-referenced (:mod:`~broker_core.memory.leases`); each answer is charged for its key, since clients choose patterns and
+referenced (:mod:`~broker_core.memory.permits`); each answer is charged for its key, since clients choose patterns and
 properties. The least recently used answer makes room, and an answer that does not fit is not held.
 """
 

@@ -2,7 +2,7 @@
 
 A listing holds each name as a field with the tag of GET_TOPICS' answer, which ``new_topics`` has too; the topics of
 SUCCESS and deleted topics have the tag :data:`OTHER_TAG`
-(:func:`~broker_core.listing.selections.tagged_fields.tagged_fields`).
+(:func:`~broker_core.listing.selections.selection_search.tagged_fields`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from broker_core.catalog.store.kafka_acls import AclRow, change_acls, read_acls
+from broker_core.catalog.store.kafka_administration import AclRow, change_acls, read_acls
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.names import NamespaceName
 

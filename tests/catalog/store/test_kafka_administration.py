@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from broker_core.catalog.store.kafka_acls import AclRow, ScramRow
+from broker_core.catalog.store.kafka_administration import AclRow, ScramRow
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.names import NamespaceName
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from broker_core.catalog.store.kafka_acls import ScramRow
+from broker_core.catalog.store.kafka_administration import ScramRow
 
 
 def test_no_text_of_a_credential_shows_its_secrets() -> None:

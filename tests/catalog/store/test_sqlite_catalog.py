@@ -8,8 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from broker_core.catalog.bulk_changes.delete_topics import delete_matching
-from broker_core.catalog.bulk_changes.set_properties import PropertiesChange, set_properties_of_matching
+from broker_core.catalog.bulk_changes.change_many_topics import (
+    PropertiesChange,
+    delete_matching,
+    set_properties_of_matching,
+)
 from broker_core.catalog.catalog_errors import (
     CatalogBusy,
     PartitionRefused,

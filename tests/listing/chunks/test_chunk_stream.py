@@ -9,9 +9,8 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker_core.listing.chunks.build_chunks import build_chunks
+from broker_core.listing.chunks.build_chunks import ChunkStream, build_chunks
 from broker_core.listing.chunks.chunk import Chunk
-from broker_core.listing.chunks.chunk_stream import ChunkStream
 from broker_core.names import PERSISTENT, NamespaceName
 from tests.support.chunks import tiny_chunks
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from broker_core import Position
-from broker_core.listing.pages.page_order import first_out_of_order, in_page_order, topic_ends
+from broker_core.listing.pages.page_walk import first_out_of_order, in_page_order, topic_ends
 
 #: Bases whose order differs by full names, by UTF-8 and by UTF-16; some look like partitions of others.
 BASES = ["a", "a!", "a-", "b", "b-partition-1", "b-partition-x", "é", "\U0001f600", "\uffee", "z" * 300]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from broker_core.listing.listing import Listing
-from broker_core.listing.selections.rows_by_domain import rows_by_domain
+from broker_core.listing.selections.selection_search import rows_by_domain
 from broker_core.names import Mode, NamespaceName
 from broker_core.patterns import compile_pattern
 from tests.support.chunks import tiny_chunks

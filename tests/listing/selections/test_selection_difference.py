@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from broker_core.listing.listing import Listing
-from broker_core.listing.selections.selection_difference import (
+from broker_core.listing.selections.selection_search import (
     difference_bytes,
     known_changes,
     selection_difference,

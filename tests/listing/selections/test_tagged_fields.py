@@ -6,8 +6,8 @@ import pytest
 
 from broker_core.listing.fields.topic_field import varint
 from broker_core.listing.listing import Listing
-from broker_core.listing.selections import tagged_fields as module
-from broker_core.listing.selections.tagged_fields import tagged_fields
+from broker_core.listing.selections import selection_search as module
+from broker_core.listing.selections.selection_search import tagged_fields
 from broker_core.names import Mode
 
 

@@ -10,8 +10,8 @@ import hypothesis.strategies as st
 from hypothesis import given
 
 from broker_core.listing.listing import Listing
-from broker_core.memory.leases import Leases
 from broker_core.memory.permit_budget import PermitBudget
+from broker_core.memory.permits import Leases
 from broker_core.names import Mode, NamespaceName
 from broker_core.pipeline.listers.answer_store import OVERHEAD, AnswerStore
 

@@ -14,8 +14,8 @@ from broker_core import ListingRequest, TopicListingResult, hookimpl
 from broker_core.access.asker import Asker
 from broker_core.client import LookupSession
 from broker_core.listing.listing import Listing
-from broker_core.memory.leases import Leases
 from broker_core.memory.permit_budget import PermitBudget
+from broker_core.memory.permits import Leases
 from broker_core.names import Mode, NamespaceName
 from broker_core.patterns import compile_pattern
 from broker_core.pipeline.change_notices import ChangeNotices

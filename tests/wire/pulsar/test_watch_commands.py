@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from broker_core.listing.listing import Listing
-from broker_core.listing.selections.tagged_fields import tagged_fields
+from broker_core.listing.selections.selection_search import tagged_fields
 from broker_core.names import Mode
 from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.frames import HEADER_SIZE, FrameError
