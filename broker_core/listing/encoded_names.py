@@ -26,6 +26,7 @@ from broker_core.listing.listing_part import row_range
 from broker_core.listing.search.pattern_set import match_patterns, matching_rows
 from broker_core.names import (
     DOMAINS,
+    Array,
     NamespaceName,
     column_data,
     hash_order_key,
@@ -41,9 +42,8 @@ from broker_core.patterns import TopicsPattern, real_pattern
 
 __all__ = ["EncodedNames"]
 
-_Array = np.ndarray[Any, Any]
 #: Rows ``[low, high)``, or ascending row numbers.
-Picked: TypeAlias = "tuple[int, int] | _Array"
+Picked: TypeAlias = "tuple[int, int] | Array"
 
 
 class EncodedNames:
@@ -156,16 +156,16 @@ class EncodedNames:
         """The text of each name that patterns match: ``tenant/namespace/topic`` without partition suffix."""
         return with_ends(partitioned_local_names(self.names), f"{self.namespace}/", "")
 
-    def matched_at(self, rows: _Array) -> pa.LargeStringArray:
+    def matched_at(self, rows: Array) -> pa.LargeStringArray:
         """:attr:`matched` of some rows only, in any order."""
         names = self._local(self.fields.take(pa.array(rows)))
         return with_ends(partitioned_local_names(names), f"{self.namespace}/", "")
 
     @cached_property
-    def text_offsets(self) -> _Array:
+    def text_offsets(self) -> Array:
         """Offsets (int64) in the hashed text at which each name begins, its comma included, and the last one ends."""
         offsets = column_data(self._joined)[1]
-        counted: _Array = offsets - offsets[0]
+        counted: Array = offsets - offsets[0]
         return counted
 
     @cached_property
@@ -189,7 +189,7 @@ class EncodedNames:
             part.matched = self.matched.slice(low, size)
         return part
 
-    def with_changes(self, gone: _Array, came: EncodedNames, before: _Array) -> EncodedNames:
+    def with_changes(self, gone: Array, came: EncodedNames, before: Array) -> EncodedNames:
         """These names without the rows ``gone``, and with the names ``came`` before the rows ``before``.
 
         All are row numbers of these names, and ascend. Raises :exc:`~broker_core.errors.InvalidListing` for names of
@@ -198,7 +198,7 @@ class EncodedNames:
         parts = [part.fields for part in self.parts_with_changes(gone, came, before)]
         return EncodedNames(self.namespace, self.domain, None, pa.concat_arrays([self.fields[:0], *parts]))
 
-    def parts_with_changes(self, gone: _Array, came: EncodedNames, before: _Array) -> list[EncodedNames]:
+    def parts_with_changes(self, gone: Array, came: EncodedNames, before: Array) -> list[EncodedNames]:
         """The neighbouring parts that :meth:`with_changes` joins; nothing is copied."""
         if (came.namespace, came.domain) != (self.namespace, self.domain):
             raise InvalidListing(f"names of {came.namespace} among those of {self.namespace}")
@@ -230,7 +230,7 @@ class EncodedNames:
         text = memoryview(data)[int(offsets[0]) + 1 : int(offsets[-1])]
         return extend_crc(0, text), len(text)
 
-    def crcs(self, rows: _Array, starts: _Array) -> tuple[_Array, _Array]:
+    def crcs(self, rows: Array, starts: Array) -> tuple[Array, Array]:
         """The results of :meth:`crc` for many groups of rows at once (uint32, uint64).
 
         ``starts`` are the first positions of the groups in ``rows``, from 0 on; no group is empty.
@@ -240,7 +240,7 @@ class EncodedNames:
         data, offsets = column_data(self._joined.take(pa.array(rows)))
         return _parts(data, offsets[starts], offsets[np.append(starts[1:], len(rows))])
 
-    def crcs_of_ranges(self, lows: _Array, highs: _Array) -> tuple[_Array, _Array]:
+    def crcs_of_ranges(self, lows: Array, highs: Array) -> tuple[Array, Array]:
         """The results of :meth:`crc` for many ranges of rows at once, none empty (uint32, uint64)."""
         data, offsets = column_data(self._joined)
         return _parts(data, offsets[lows], offsets[highs])
@@ -257,7 +257,7 @@ class EncodedNames:
         return match_patterns(self._chunk, [real_pattern(pattern) for pattern in patterns])
 
     @staticmethod
-    def joined_crcs(crcs: _Array, sizes: _Array, starts: _Array) -> tuple[_Array, _Array]:
+    def joined_crcs(crcs: Array, sizes: Array, starts: Array) -> tuple[Array, Array]:
         """The results of :meth:`crc` for consecutive parts, for many groups of parts at once (uint32, uint64).
 
         ``crcs`` and ``sizes`` are of all parts, group by group and in the order of the hash; ``starts`` are the
@@ -293,7 +293,7 @@ class EncodedNames:
         return names_of_key(_sound(keys))
 
     @staticmethod
-    def sorted_rows(column: pa.LargeBinaryArray | pa.LargeStringArray) -> _Array:
+    def sorted_rows(column: pa.LargeBinaryArray | pa.LargeStringArray) -> Array:
         """The rows of a column in the order of its bytes (int64); no value may have a NUL."""
         return sorted_rows(_sound(column))
 
@@ -301,7 +301,7 @@ class EncodedNames:
         return f"<EncodedNames of {self.domain}://{self.namespace}: {len(self)}>"
 
 
-def _parts(data: pa.Buffer, starts: _Array, stops: _Array) -> tuple[_Array, _Array]:
+def _parts(data: pa.Buffer, starts: Array, stops: Array) -> tuple[Array, Array]:
     """The CRCs and the sizes of parts of a text, each without the comma that it begins with."""
     begins = starts + 1
     return crcs_of_parts(memoryview(data), begins, stops), (stops - begins).astype(np.uint64)

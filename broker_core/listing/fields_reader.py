@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from broker_core.listing.chunks.chunk import Chunk
 from broker_core.listing.chunks.chunk_rows import ChunkRows
 from broker_core.listing.fields.fields_codec import gathered
+from broker_core.names import Array
 
 __all__ = ["GATHERED", "FieldsReader"]
 
@@ -21,8 +22,6 @@ _CHUNKS: Final = 32
 #: A stretch of at most so many bytes is copied to its neighbours, rather than sent by itself.
 _FEW: Final = 4 * 1024
 _NOTHING: Final = memoryview(b"")
-
-_Array = np.ndarray[Any, Any]
 
 
 class FieldsReader:
@@ -102,7 +101,7 @@ def _taken(few: list[bytes | memoryview]) -> memoryview:
     return whole
 
 
-def _gathered_blocks(chunk: Chunk, rows: _Array, size: int) -> Iterator[memoryview]:
+def _gathered_blocks(chunk: Chunk, rows: Array, size: int) -> Iterator[memoryview]:
     """The ``size`` bytes of some rows in blocks of as many rows each; a chunk's size bounds a block of long names."""
     fields, offsets = chunk.fields, chunk.field_offsets
     count = -(-len(rows) // -(-size // GATHERED))

@@ -29,6 +29,7 @@ from broker_core.listing.search.pattern_scan import find_matches, matches_are_qu
 from broker_core.names import (
     NON_PERSISTENT,
     PERSISTENT,
+    Array,
     Mode,
     NamespaceName,
     as_column,
@@ -54,7 +55,6 @@ __all__ = [
 Names: TypeAlias = "Sequence[str] | pa.Array[Any] | pa.ChunkedArray[Any]"
 #: Names that are looked up one by one; for more, a hash table over all of the listing is made.
 _FEW: Final = 2048
-_Array = np.ndarray[Any, Any]
 
 
 @final
@@ -160,7 +160,7 @@ class Listing(Sealed):
         """Rows ``low`` to ``high``, without the last; nothing is copied. Raises :exc:`IndexError`."""
         return selection_of(self, ListingPart.given_range(*row_range(low, high, len(self))))
 
-    def rows(self, rows: _Array | Sequence[int]) -> Selection:
+    def rows(self, rows: Array | Sequence[int]) -> Selection:
         """The topics at these positions, ascending and each once (:exc:`ValueError`), and none outside
         (:exc:`IndexError`)."""
         return selection_of(self, ListingPart.given(rows, data_of(self)))
@@ -169,16 +169,16 @@ class Listing(Sealed):
         """The topics that match ``pattern``; the answer is remembered."""
         return self.all().matching(pattern)
 
-    def positions(self, names: Names) -> _Array:
+    def positions(self, names: Names) -> Array:
         """The row of each full name, -1 if the listing does not have it (int64)."""
         names = as_column(names)
         if len(names) <= _FEW:
             rows, present = self.locate(names)
             return np.where(present, rows, -1)
-        found: _Array = pc.index_in(names, self.names).fill_null(-1).to_numpy(zero_copy_only=False)
+        found: Array = pc.index_in(names, self.names).fill_null(-1).to_numpy(zero_copy_only=False)
         return found.astype(np.int64)
 
-    def locate(self, names: Names) -> tuple[_Array, _Array]:
+    def locate(self, names: Names) -> tuple[Array, Array]:
         """By a binary search, for each full name its row or that of the next name (int64), and whether it is there."""
         return locate(data_of(self), hash_order_keys(as_column(names)))
 
@@ -244,7 +244,7 @@ class Selection(Sealed):
         return part_of(self).is_whole(_data_of(self))
 
     @property
-    def row_array(self) -> _Array:
+    def row_array(self) -> Array:
         """The positions in the listing, ascending."""
         return part_of(self).rows_in(_data_of(self))
 
@@ -368,7 +368,7 @@ class Selection(Sealed):
             return True
         return matches_are_quick(_data_of(self), part_of(self), pattern)
 
-    def mask(self, keep: _Array) -> Selection:
+    def mask(self, keep: Array) -> Selection:
         """The topics for which ``keep`` (bool, one a topic, in the order of :attr:`names`) is true.
 
         Raises :exc:`TypeError` for anything but a numpy array of booleans, and :exc:`ValueError` for one of another
@@ -430,9 +430,7 @@ class Selection(Sealed):
         """Bytes of the topics that :meth:`with_changes` of so many names copies at most."""
         return bytes_to_splice(_data_of(self), part_of(self), names)
 
-    def spliced(
-        self, gone: _Array | Sequence[int], put: _Array | Sequence[int], added: Selection
-    ) -> Selection:
+    def spliced(self, gone: Array | Sequence[int], put: Array | Sequence[int], added: Selection) -> Selection:
         """:meth:`with_changes` by positions among these topics (ascending), as all of a new listing: without the
         positions ``gone``, with topic ``n`` of ``added`` before position ``put[n]``. Raises
         :exc:`~broker_core.errors.InvalidListing` if the result is not in the order of the hash."""

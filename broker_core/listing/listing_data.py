@@ -25,7 +25,7 @@ from broker_core.listing.chunks.claimed_chunks import claimed_chunks
 from broker_core.listing.hashes.joined_crcs import JoinedCrcs, TextCrc, joined, without_first_comma
 from broker_core.listing.hashes.topics_hash import EMPTY_HASH, crc_text
 from broker_core.memory import BoundedCache
-from broker_core.names import Mode, NamespaceName, hash_order_bytes, hash_order_key
+from broker_core.names import Array, Mode, NamespaceName, hash_order_bytes, hash_order_key
 
 __all__ = ["ListingData", "Pieces", "RowsKey"]
 
@@ -33,7 +33,6 @@ __all__ = ["ListingData", "Pieces", "RowsKey"]
 RowsKey: TypeAlias = "tuple[int, int] | bytes"
 #: Rows of a listing in order: the number of each chunk that has some, and its rows.
 Pieces: TypeAlias = "tuple[tuple[int, ChunkRows], ...]"
-_Array = np.ndarray[Any, Any]
 
 #: Room in bytes for results remembered by the whole listing, besides some for each chunk.
 _REMEMBERED: Final = 8 * 1024
@@ -203,7 +202,7 @@ class ListingData:
             (last, ChunkRows(0, high - starts[last])),
         )
 
-    def pieces_of(self, rows: _Array) -> Pieces:
+    def pieces_of(self, rows: Array) -> Pieces:
         """The pieces of ascending rows."""
         if len(self.chunks) == 1:
             return ((0, ChunkRows.of(rows)),) if len(rows) else ()
@@ -214,7 +213,7 @@ class ListingData:
                 made.append((number, ChunkRows.of(rows[low:high] - self._starts[number])))
         return tuple(made)
 
-    def rows_of(self, pieces: Pieces) -> _Array:
+    def rows_of(self, pieces: Pieces) -> Array:
         """The row numbers of pieces."""
         kind = np.int32 if self.size < 2**31 else np.int64
         parts = [rows.array.astype(kind, copy=False) + self._starts[number] for number, rows in pieces]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 from operator import lt
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +27,7 @@ from broker_core.names import (
     MAX_NAME_BYTES,
     NON_PERSISTENT,
     PARTITION_SUFFIX,
+    Array,
     Mode,
     NamespaceName,
     check_local_names,
@@ -50,7 +51,6 @@ _ZERO: Final = np.zeros(1, np.int64)
 _SUFFIX: Final = PARTITION_SUFFIX.encode()
 #: Up to so many bytes of a page are put in order without Arrow, whose calls alone take longer.
 _SMALL: Final = 1024
-_Array = np.ndarray[Any, Any]
 
 
 class ListingEncoder:
@@ -69,7 +69,7 @@ class ListingEncoder:
         # The chunk that is being filled.
         self._domain = NON_PERSISTENT
         self._fields = bytearray()  # encoded, and the offset at which each name ends
-        self._ends: list[_Array] = []
+        self._ends: list[Array] = []
         self._crc = self._text_size = 0  # of its text without the first comma, and the bytes of all of it
         self._last = b""  # the last full name, as it is ordered
         self._loose: list[pa.LargeStringArray] = []  # full names that came out of order
@@ -137,7 +137,7 @@ class ListingEncoder:
         self._chunks += cut_chunk(chunk)  # names of very different sizes
         self._fields, self._ends, self._crc, self._text_size = bytearray(), [], 0, 0
 
-    def _ordered(self, page: bytes, offsets: _Array) -> tuple[bytes, _Array]:
+    def _ordered(self, page: bytes, offsets: Array) -> tuple[bytes, Array]:
         """The page in the order of the hash, each name once."""
         is_ascii = page.isascii()
         if is_ascii and len(page) <= _SMALL:
@@ -157,7 +157,7 @@ class ListingEncoder:
             page, offsets = _page_of(column)
         return page, offsets
 
-    def _visible(self, domain: str, page: bytes, offsets: _Array) -> tuple[bytes, _Array]:
+    def _visible(self, domain: str, page: bytes, offsets: Array) -> tuple[bytes, Array]:
         """The page without the topics that brokers keep for themselves."""
         rule = system_topics_rule()
         mark = rule.mark.encode()
@@ -171,7 +171,7 @@ class ListingEncoder:
             return page, offsets
         return _page_of(column.filter(pa.array(~hidden.to_numpy(zero_copy_only=False))))
 
-    def _matching(self, page: bytes, offsets: _Array) -> tuple[bytes, _Array]:
+    def _matching(self, page: bytes, offsets: Array) -> tuple[bytes, Array]:
         """The names of a page in order that match."""
         pattern = self._pattern
         if pattern is None or not page or self._is_proven(page, offsets, pattern):
@@ -185,7 +185,7 @@ class ListingEncoder:
         keep = pattern.match_column(forms)
         return (page, offsets) if keep.true_count == len(column) else _page_of(column.filter(keep))
 
-    def _is_proven(self, page: bytes, offsets: _Array, pattern: TopicsPattern) -> bool:
+    def _is_proven(self, page: bytes, offsets: Array, pattern: TopicsPattern) -> bool:
         """Whether the first and last name of a page in order prove that all of it matches.
 
         All names between two that begin with a text begin with it. That is enough if the pattern is such a text and
@@ -205,7 +205,7 @@ class ListingEncoder:
         first = head + page[: offsets.item(1)]
         return first.startswith(begin) and (head + page[offsets.item(-2) :]).startswith(begin)
 
-    def _append(self, domain: str, page: bytes, offsets: _Array) -> None:
+    def _append(self, domain: str, page: bytes, offsets: Array) -> None:
         """Encode a page that is in order: after the names so far, if it belongs there; else keep it for later."""
         prefix = f"{domain}://{self.namespace}".encode()
         if self._loose or (self._last and hash_order_bytes(prefix + page[: offsets.item(1)]) <= self._last):
@@ -226,7 +226,7 @@ class ListingEncoder:
                 own = offsets[low : high + 1]
                 self._encode(prefix, page[own.item(0) : own.item(-1)], own - own.item(0))
 
-    def _encode(self, prefix: bytes, page: bytes, offsets: _Array) -> None:
+    def _encode(self, prefix: bytes, page: bytes, offsets: Array) -> None:
         """Append the names of a page, or of a part of it, to the chunk that is being filled."""
         joined = page.replace(b"/", b"," + prefix + b"/")
         self._crc = extend_crc(self._crc, memoryview(joined)[0 if self._ends else 1 :])
@@ -257,7 +257,7 @@ class ListingEncoder:
         self._ends.append(ends)
 
 
-def _offsets(page: bytes) -> _Array:
+def _offsets(page: bytes) -> Array:
     """Offsets (int64) at which each name of a page begins, and the last one ends."""
     starts = (np.frombuffer(page, np.uint8) == _SLASH).nonzero()[0]
     offsets = np.empty(len(starts) + 1, np.int64)
@@ -266,11 +266,11 @@ def _offsets(page: bytes) -> _Array:
     return offsets
 
 
-def _column(data: bytes, offsets: _Array) -> pa.LargeBinaryArray:
+def _column(data: bytes, offsets: Array) -> pa.LargeBinaryArray:
     return binary_column(pa.py_buffer(data), offsets)
 
 
-def _page_of(column: pa.LargeBinaryArray) -> tuple[bytes, _Array]:
+def _page_of(column: pa.LargeBinaryArray) -> tuple[bytes, Array]:
     data, offsets = column_data(column)
     low, high = int(offsets[0]), int(offsets[-1])
     return bytes(memoryview(data)[low:high]), offsets - low

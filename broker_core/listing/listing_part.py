@@ -21,12 +21,9 @@ import pyarrow as pa
 from broker_core.counted import counted
 from broker_core.listing.chunks.chunk_rows import Remembered
 from broker_core.listing.listing_data import ListingData, Pieces, RowsKey
-from broker_core.names import matched_forms
+from broker_core.names import Array, matched_forms
 
 __all__ = ["ListingPart", "checked_mask", "row_range"]
-
-
-_Array = np.ndarray[Any, Any]
 
 
 def row_range(low: int, high: int, size: int) -> tuple[int, int]:
@@ -40,7 +37,7 @@ def row_range(low: int, high: int, size: int) -> tuple[int, int]:
     return low, high
 
 
-def checked_mask(keep: object, size: int) -> _Array:
+def checked_mask(keep: object, size: int) -> Array:
     """A copy of a mask of ``size`` topics: the caller may still write to the array.
 
     Raises :exc:`TypeError` for anything but a numpy array of booleans, and :exc:`ValueError` for one of another shape.
@@ -103,7 +100,7 @@ class ListingPart:
         return part
 
     @classmethod
-    def of_rows(cls, rows: _Array, data: ListingData, text: str | None = None) -> ListingPart:
+    def of_rows(cls, rows: Array, data: ListingData, text: str | None = None) -> ListingPart:
         """A part of ``rows`` (ascending, each once) of a listing; consecutive rows become a slice."""
         return cls.of_pieces(data.pieces_of(rows), data, text)
 
@@ -115,7 +112,7 @@ class ListingPart:
         return part
 
     @classmethod
-    def given(cls, rows: _Array | Sequence[int], data: ListingData) -> ListingPart:
+    def given(cls, rows: Array | Sequence[int], data: ListingData) -> ListingPart:
         """Rows that a plugin gives: copied into read-only memory and checked."""
         own, size = np.asarray(rows), data.size
         if own.ndim != 1 or (len(own) and own.dtype.kind not in "iu"):
@@ -145,7 +142,7 @@ class ListingPart:
             begin = end
         return ListingPart.of_pieces(tuple(made), data, self.text)
 
-    def masked(self, keep: _Array, data: ListingData) -> ListingPart:
+    def masked(self, keep: Array, data: ListingData) -> ListingPart:
         """The rows for which ``keep`` (bool, one a row) is true; costs the chunks one by one."""
         made = []
         begin = 0
@@ -155,7 +152,7 @@ class ListingPart:
             begin = end
         return ListingPart.of_pieces(tuple(piece for piece in made if len(piece[1])), data, self.text)
 
-    def at(self, places: _Array, data: ListingData) -> ListingPart:
+    def at(self, places: Array, data: ListingData) -> ListingPart:
         """The rows at some places (ascending, each once) of this part."""
         pieces = self.pieces_in(data)
         begins = [0, *accumulate(len(rows) for _, rows in pieces)]
@@ -171,7 +168,7 @@ class ListingPart:
         """The rows by chunk."""
         return data.pieces(self.low, self.high) if self.pieces is None else self.pieces
 
-    def rows_in(self, data: ListingData) -> _Array:
+    def rows_in(self, data: ListingData) -> Array:
         """The row numbers."""
         if self.pieces is not None:
             return data.rows_of(self.pieces)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # of the core alone
     from broker_core.names.listed_names import NOTHING as NOTHING
     from broker_core.names.listed_names import ListedNames as ListedNames
     from broker_core.names.listed_names import merge_listed as merge_listed
+    from broker_core.names.name_columns import Array as Array
     from broker_core.names.name_columns import as_column as as_column
     from broker_core.names.name_columns import check_local_names as check_local_names
     from broker_core.names.name_columns import column_data as column_data
@@ -73,6 +74,7 @@ __all__ = [
 __getattr__ = lazy_exports(
     __name__,
     {
+        "Array": ".name_columns",
         "ListedNames": ".listed_names",
         "MAX_NAMESPACE": ".namespace_name",
         "MAX_PARTITIONS": ".listed_names",

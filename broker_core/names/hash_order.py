@@ -9,13 +9,13 @@ and going on to the next eight only for names that are equal so far.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from broker_core.names.name_columns import column_data
+from broker_core.names.name_columns import Array, column_data
 
 __all__ = [
     "hash_order_bytes",
@@ -80,13 +80,12 @@ def is_ascending(key: pa.LargeBinaryArray | pa.LargeStringArray) -> bool:
 
 
 _WORD = 8  # bytes compared at once
-_Array = np.ndarray[Any, Any]
 
 
-def sorted_rows(column: pa.LargeBinaryArray | pa.LargeStringArray) -> _Array:
+def sorted_rows(column: pa.LargeBinaryArray | pa.LargeStringArray) -> Array:
     """The rows of ``column`` in the order of their bytes (int64); equal ones in any order. No value may have a NUL."""
     words = _Words(column)
-    order: _Array = np.arange(len(column))
+    order: Array = np.arange(len(column))
     tied = order.copy()  # places in `order` of names that are equal to a neighbour so far, in runs
     run = np.zeros(len(column), np.int64)  # the run that each of them belongs to, ascending
     start = _common_prefix(column)
@@ -117,7 +116,7 @@ def _common_prefix(column: pa.LargeBinaryArray | pa.LargeStringArray) -> int:
     return next((at for at, (a, b) in enumerate(zip(least, most, strict=False)) if a != b), len(least))
 
 
-def _order_within(run: _Array, word: _Array) -> _Array:
+def _order_within(run: Array, word: Array) -> Array:
     """The order by run, then by word."""
     # Both in one number if they fit into it, which sorts several times faster: most bits of the words are the same.
     differing = int(np.bitwise_or.reduce(word ^ word[0]))
@@ -135,7 +134,7 @@ class _Words:
     def __init__(self, column: pa.LargeBinaryArray | pa.LargeStringArray) -> None:
         data, offsets = column_data(column)
         first = int(offsets[0])
-        self.sizes: _Array = np.diff(offsets)
+        self.sizes: Array = np.diff(offsets)
         self._starts = offsets[:-1] - first
         used = memoryview(data)[first : int(offsets[-1])]
         padded = np.zeros(len(used) + _WORD, np.uint8)
@@ -143,12 +142,12 @@ class _Words:
         # Overlapping words, one from each byte on.
         self._words = np.ndarray((len(used) + 1,), ">u8", padded, strides=(1,))
 
-    def at(self, rows: _Array, start: int) -> _Array:
+    def at(self, rows: Array, start: int) -> Array:
         left = self.sizes[rows] - start
         places = np.minimum(self._starts[rows] + start, len(self._words) - 1)
         word = self._words[places].astype(np.uint64)
         cut = np.clip(_WORD - left, 0, _WORD).astype(np.uint64) * np.uint64(8)
         # A shift by all 64 bits is undefined, so it is done in two steps.
         half = cut // np.uint64(2)
-        result: _Array = word >> half >> (cut - half) << half << (cut - half)
+        result: Array = word >> half >> (cut - half) << half << (cut - half)
         return result

@@ -10,7 +10,7 @@ Partition suffixes of a column are found for all names at once, by the rule of
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +27,7 @@ from broker_core.names.topic_name import MAX_NAME_BYTES, TopicName, check_local_
 from broker_core.redaction import quoted
 
 __all__ = [
+    "Array",
     "as_column",
     "check_local_names",
     "column_data",
@@ -42,6 +43,8 @@ __all__ = [
 ]
 
 
+#: An array of numbers of any kind and shape.
+Array: TypeAlias = np.ndarray[Any, Any]
 _TEXT: Final = pa.large_string()
 #: Python strings that are converted to a column, or freed, at once: about a millisecond.
 _OBJECTS: Final = 5000
@@ -120,7 +123,7 @@ def _first(mask: pa.BooleanArray) -> int:
     return int(pc.index(mask, pa.scalar(True)).as_py())
 
 
-def column_data(column: pa.LargeStringArray | pa.LargeBinaryArray) -> tuple[pa.Buffer, np.ndarray[Any, Any]]:
+def column_data(column: pa.LargeStringArray | pa.LargeBinaryArray) -> tuple[pa.Buffer, Array]:
     """The buffer that holds the column's bytes, and ``len + 1`` offsets into it (int64; for a slice, its own part)."""
     _, offsets, data = column.buffers()
     every = (
@@ -239,7 +242,6 @@ def without_ends(
 
 _SUFFIX: Final = np.frombuffer(PARTITION_SUFFIX.encode(), np.uint8)
 _MOST_DIGITS: Final = len(str(MAX_PARTITION_INDEX))
-_Array = np.ndarray[Any, Any]
 
 
 def partitioned_local_names(column: pa.LargeStringArray) -> pa.LargeStringArray:
@@ -251,7 +253,7 @@ def partitioned_local_names(column: pa.LargeStringArray) -> pa.LargeStringArray:
     return _without(column, rows, sizes)
 
 
-def split_partitions(column: pa.LargeStringArray) -> tuple[pa.LargeStringArray, _Array | None]:
+def split_partitions(column: pa.LargeStringArray) -> tuple[pa.LargeStringArray, Array | None]:
     """Full names without their partition suffix, and the number of each partition (int32, -1 for others).
 
     ``None`` in place of the numbers if no name is a partition.
@@ -271,7 +273,7 @@ def split_partitions(column: pa.LargeStringArray) -> tuple[pa.LargeStringArray, 
     return _without(column, rows, sizes), numbers
 
 
-def _without(column: pa.LargeStringArray, rows: _Array, sizes: _Array) -> pa.LargeStringArray:
+def _without(column: pa.LargeStringArray, rows: Array, sizes: Array) -> pa.LargeStringArray:
     """The column with the ends of some rows, of the given sizes, removed."""
     if not len(rows):
         return column
@@ -301,7 +303,7 @@ def matched_forms(names: pa.LargeStringArray, namespace: NamespaceName) -> pa.La
     return forms[0] if len(forms) == 1 else pa.concat_arrays(forms)
 
 
-def _suffixes(data: _Array, offsets: _Array) -> tuple[_Array, _Array]:
+def _suffixes(data: Array, offsets: Array) -> tuple[Array, Array]:
     """The rows that have a partition suffix, and the bytes that it takes in each."""
     starts, ends = offsets[:-1], offsets[1:]
     digits = np.zeros(len(starts), np.int8)
@@ -325,12 +327,12 @@ def _suffixes(data: _Array, offsets: _Array) -> tuple[_Array, _Array]:
     return rows[canonical], digits[rows[canonical]] + len(_SUFFIX)
 
 
-def _is_digit(byte: _Array) -> _Array:
-    result: _Array = (byte >= ord("0")) & (byte <= ord("9"))
+def _is_digit(byte: Array) -> Array:
+    result: Array = (byte >= ord("0")) & (byte <= ord("9"))
     return result
 
 
-def _numbers(data: _Array, ends: _Array, digits: _Array) -> _Array:
+def _numbers(data: Array, ends: Array, digits: Array) -> Array:
     """The numbers that end before some places, each with so many digits."""
     value = np.zeros(len(ends), np.int64)
     for place in range(1, _MOST_DIGITS + 1):

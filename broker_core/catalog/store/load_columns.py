@@ -14,14 +14,14 @@ import json
 import sqlite3
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json
 
-from broker_core.names import PARTITION_SUFFIX
+from broker_core.names import PARTITION_SUFFIX, Array
 
 __all__ = ["LoadedNames", "expand_listed", "load_names", "read_names", "split_texts", "topic_blocks"]
 
@@ -44,8 +44,6 @@ _ALL: Final = (
     " CAST(group_concat(ifnull(properties, '{}'), char(0)) AS BLOB)"
     " FROM topics WHERE namespace = ? AND domain = ? AND base > ? AND base <= ?"
 )
-
-_Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +118,7 @@ def _expanded(
 
 def expand_listed(
     bases: pa.LargeStringArray, listed: pa.LargeStringArray
-) -> tuple[pa.LargeStringArray, _Array | None]:
+) -> tuple[pa.LargeStringArray, Array | None]:
     """The names of topics (by base name and compact form), and for each name the row of its topic.
 
     ``None`` for the rows if each topic has only its plain name.
@@ -130,7 +128,7 @@ def expand_listed(
         return bases, None
     # The meaning of each distinct form: the indices of all forms one after the other, -1 for the plain name.
     indices, form_starts = _parsed(forms.dictionary)
-    form_of: _Array = forms.indices.to_numpy()
+    form_of: Array = forms.indices.to_numpy()
     counts = np.diff(form_starts)[form_of]
     topic_of = np.repeat(np.arange(len(bases)), counts)
     within = np.arange(len(topic_of)) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -146,7 +144,7 @@ def expand_listed(
     return names, topic_of
 
 
-def _parsed(forms: pa.LargeStringArray) -> tuple[_Array, _Array]:
+def _parsed(forms: pa.LargeStringArray) -> tuple[Array, Array]:
     """(indices of all forms, bounds of each form's indices), parsed as columns: there may be many forms."""
     parts = pc.split_pattern(forms, ",")
     pieces = parts.flatten()

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from operator import attrgetter
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -36,6 +36,7 @@ from broker_core.listing.listing_data import ListingData
 from broker_core.names import (
     NON_PERSISTENT,
     PERSISTENT,
+    Array,
     as_column,
     hash_order_bytes,
     hash_order_keys,
@@ -64,7 +65,7 @@ _REMEMBERED: Final = 64
 _BETWEEN_KEYS: Final = b"\xf8"
 
 
-def locate(data: ListingData, keys: Sequence[bytes]) -> tuple[_Array, _Array]:
+def locate(data: ListingData, keys: Sequence[bytes]) -> tuple[Array, Array]:
     """For each key of a name, in any order, its row or the row where it would be (int64), and whether it is there."""
     rows, present = np.zeros(len(keys), np.int64), np.zeros(len(keys), bool)
     if all(before <= key for before, key in pairwise(keys)):
@@ -107,7 +108,7 @@ def remembered_places(data: ListingData, keys: Sequence[bytes]) -> list[Place]:
         return places(data, keys)
     digest = hashlib.blake2b(_BETWEEN_KEYS.join(keys), digest_size=16).digest()
     memo_key = (Remembered.PLACES, digest), None
-    known: _Array | None = data.memo.get(memo_key)
+    known: Array | None = data.memo.get(memo_key)
     if known is None:
         known = np.array(places(data, keys), np.int32)
         data.memo.put(memo_key, known, known.nbytes)
@@ -133,7 +134,6 @@ def _places_in(chunk: Chunk, number: int, keys: Sequence[bytes]) -> list[Place]:
     return found
 
 
-_Array = np.ndarray[Any, Any]
 #: With more changed names than this, and more than this part of the listing, building anew is quicker.
 _MANY: Final = 2000
 _MANY_PART: Final = 50

@@ -18,10 +18,10 @@ from broker_core.listing.chunks.chunk import Chunk
 from broker_core.listing.chunks.chunk_rows import ChunkRows
 from broker_core.listing.listing_data import ListingData, Pieces
 from broker_core.listing.listing_part import ListingPart
+from broker_core.names import Array
 
 __all__ = ["bytes_to_compare", "part_difference"]
 
-_Array = np.ndarray[Any, Any]
 _NONE: Final = ChunkRows(0, 0)
 #: At most so many changed chunks are compared as bytes first; if more changed, most of them differs.
 _FEW: Final = 4
@@ -155,14 +155,14 @@ def _trimmed(chunk: Chunk, rows: ChunkRows, older: Chunk, others: ChunkRows) -> 
     )
 
 
-def _fields(chunk: Chunk, rows: ChunkRows) -> _Array:
+def _fields(chunk: Chunk, rows: ChunkRows) -> Array:
     return np.frombuffer(chunk.body(rows.low, rows.high), np.uint8)
 
 
-def _ends(chunk: Chunk, rows: ChunkRows) -> _Array:
+def _ends(chunk: Chunk, rows: ChunkRows) -> Array:
     """The end of each field, as an offset from the start of the first."""
     offsets = chunk.field_offsets
-    ends: _Array = offsets[rows.low + 1 : rows.high + 1] - offsets[rows.low]
+    ends: Array = offsets[rows.low + 1 : rows.high + 1] - offsets[rows.low]
     return ends
 
 
@@ -176,7 +176,7 @@ def _are_alike(some: ChunkRows, others: ChunkRows) -> bool:
 
 def _differing(
     data: ListingData, own: Pieces, older_data: ListingData, others: Pieces
-) -> tuple[_Array, _Array]:
+) -> tuple[Array, Array]:
     """The marks of the names of each of the two that the other one does not have."""
     if sum(len(rows) for _, rows in (*own, *others)) <= _ONE_BY_ONE:
         mine, theirs = _each_name(data, own), _each_name(older_data, others)
@@ -192,12 +192,12 @@ def _each_name(data: ListingData, pieces: Pieces) -> list[bytes]:
     return [data.chunks[number].name(row) for number, rows in pieces for row in rows.array.tolist()]
 
 
-def _is_in(names: Any, others: Any) -> _Array:
-    found: _Array = pc.is_in(names, others).to_numpy(zero_copy_only=False)
+def _is_in(names: Any, others: Any) -> Array:
+    found: Array = pc.is_in(names, others).to_numpy(zero_copy_only=False)
     return found
 
 
-def _kept(data: ListingData, pieces: Pieces, keep: _Array) -> Pieces:
+def _kept(data: ListingData, pieces: Pieces, keep: Array) -> Pieces:
     """The rows of pieces for which ``keep`` is true."""
     return data.pieces_of(data.rows_of(pieces)[keep])
 

@@ -27,7 +27,7 @@ from broker_core.listing.chunks.chunk_splice import spliced_chunk
 from broker_core.listing.hashes.joined_crcs import joined
 from broker_core.listing.listing_data import ListingData, Pieces
 from broker_core.listing.listing_part import ListingPart
-from broker_core.names import NON_PERSISTENT, PERSISTENT, column_data, hash_order_keys
+from broker_core.names import NON_PERSISTENT, PERSISTENT, Array, column_data, hash_order_keys
 
 __all__ = ["bytes_to_splice", "own_chunks", "spliced_at", "spliced_part"]
 
@@ -35,7 +35,6 @@ __all__ = ["bytes_to_splice", "own_chunks", "spliced_at", "spliced_part"]
 _REFERENCE: Final = 128
 #: The first byte of full names of each domain.
 _FIRST: Final = {NON_PERSISTENT: b"n", PERSISTENT: b"p"}
-_Array = np.ndarray[Any, Any]
 
 
 def own_chunks(data: ListingData, part: ListingPart) -> list[Chunk]:
@@ -224,7 +223,7 @@ def _after(chunk: Chunk, rows: ChunkRows, change: ChunkChange, fresh: Chunk | No
     return made
 
 
-def _key_of(gone: _Array, added: Chunk | None) -> bytes:
+def _key_of(gone: Array, added: Chunk | None) -> bytes:
     """A key of a change in a chunk: the removed rows, and the added names."""
     digest = hashlib.blake2b(gone.data, digest_size=16)
     if added is not None:
@@ -232,7 +231,7 @@ def _key_of(gone: _Array, added: Chunk | None) -> bytes:
     return digest.digest()
 
 
-def _made(chunk: Chunk, gone: _Array, put: _Array, added: Chunk | None) -> Sequence[Chunk]:
+def _made(chunk: Chunk, gone: Array, put: Array, added: Chunk | None) -> Sequence[Chunk]:
     """A chunk after a change, hashed."""
     made = cut_chunk(spliced_chunk(chunk, gone, put, added))
     for each in made:
@@ -261,7 +260,7 @@ def _shown(data: ListingData) -> str:
     return f"{data.namespace} {data.mode.name}"
 
 
-def _positions(given: Any, highest: int, *, once: bool) -> _Array:
+def _positions(given: Any, highest: int, *, once: bool) -> Array:
     """Positions as int64. Raises :exc:`ValueError` if they do not ascend (each ``once``), and :exc:`IndexError`."""
     own = np.asarray(given)
     if own.ndim != 1 or (len(own) and own.dtype.kind not in "iu"):

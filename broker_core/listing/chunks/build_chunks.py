@@ -84,7 +84,6 @@ def chunk_size() -> ChunkSize:
 FEW_NAMES: Final = 64
 #: Characters from this on sort otherwise in UTF-16 than in UTF-8, or may.
 _MOVED: Final = "\ue000"
-_Array = np.ndarray[Any, Any]
 
 
 def checked_local_names(names: Any) -> pa.LargeStringArray:

@@ -41,11 +41,10 @@ from broker_core.listing.fields.fields_codec import (
 from broker_core.listing.hashes.joined_crcs import TextCrc, joined
 from broker_core.listing.hashes.topics_hash import extend_crc
 from broker_core.memory import BoundedCache
-from broker_core.names import PERSISTENT, Mode, NamespaceName, hash_order_bytes
+from broker_core.names import PERSISTENT, Array, Mode, NamespaceName, hash_order_bytes
 
 __all__ = ["Chunk", "frozen", "have_alike_bounds", "rows_key"]
 
-_Array = np.ndarray[Any, Any]
 _NO_PROPERTIES: Final[Mapping[str, PropertyCodes]] = MappingProxyType({})
 
 #: Up to so many consecutive names are joined one by one: as columns they take longer.
@@ -71,7 +70,7 @@ def frozen(buffer: pa.Buffer) -> pa.Buffer:
     return pa.py_buffer(memoryview(buffer).toreadonly()) if buffer.is_mutable else buffer
 
 
-def rows_key(rows: _Array) -> bytes:
+def rows_key(rows: Array) -> bytes:
     """A key for these row numbers."""
     return hashlib.blake2b(rows.data, digest_size=16).digest()
 
@@ -112,7 +111,7 @@ class Chunk:
         namespace: NamespaceName,
         domain: str,
         fields: pa.Buffer,
-        offsets: _Array,
+        offsets: Array,
         properties: Mapping[str, PropertyCodes] = _NO_PROPERTIES,
     ) -> None:
         """A chunk of fields that the core encoded: in the order of the hash, each once, without system topics."""
@@ -129,7 +128,7 @@ class Chunk:
         self.fields_size: int = offsets.item(-1) - offsets.item(0)
         #: Whether the fields, and their offsets, are a mapped file.
         self.is_mapped = self.offsets_mapped = False
-        self._checked: _Array | None = None
+        self._checked: Array | None = None
         #: Facts that are known, or were computed while the chunk was made: the CRCs of blocks, the CRC of all names,
         #: and whether one of them has a line feed.
         self.known_blocks: BlockHashes | None = None
@@ -149,7 +148,7 @@ class Chunk:
         namespace: NamespaceName,
         domain: str,
         fields: pa.Buffer,
-        offsets: _Array,
+        offsets: Array,
         *,
         mapped: bool = False,
         offsets_mapped: bool = False,
@@ -220,7 +219,7 @@ class Chunk:
 
     # -- what was encoded elsewhere
 
-    def check(self, low: int, high: int, rows: _Array | None = None) -> None:
+    def check(self, low: int, high: int, rows: Array | None = None) -> None:
         """Check the names of these rows once. Raises :exc:`~broker_core.errors.InvalidListing`."""
         checked = self._checked
         count = high - low if rows is None else len(rows)
@@ -240,7 +239,7 @@ class Chunk:
             check_fields(column, self.namespace, self._mode)
             checked[start] = True
 
-    def _check_few(self, rows: _Array) -> None:
+    def _check_few(self, rows: Array) -> None:
         key = (Remembered.CHECKED, rows_key(np.ascontiguousarray(rows)))
         if self.memo.get(key) is None:
             check_fields(checked_column(self.fields, self.field_offsets, rows), self.namespace, self._mode)
@@ -262,7 +261,7 @@ class Chunk:
 
     # -- names and their text
 
-    def column(self, low: int, high: int, rows: _Array | None = None) -> pa.LargeBinaryArray:
+    def column(self, low: int, high: int, rows: Array | None = None) -> pa.LargeBinaryArray:
         """The fields of the given rows; a range is not copied."""
         if rows is None:
             self.check(low, high)
@@ -277,7 +276,7 @@ class Chunk:
         offsets = self.field_offsets
         return memoryview(self.fields)[offsets.item(low) : offsets.item(high)]
 
-    def names(self, low: int, high: int, rows: _Array | None = None) -> pa.LargeStringArray:
+    def names(self, low: int, high: int, rows: Array | None = None) -> pa.LargeStringArray:
         """The full names of the given rows."""
         return decode_fields(self.column(low, high, rows))
 
@@ -332,7 +331,7 @@ class Chunk:
             self._head = alike_start(np.diff(self.field_offsets))
         return self._head
 
-    def text_crc(self, low: int, high: int, rows: _Array | None = None) -> TextCrc:
+    def text_crc(self, low: int, high: int, rows: Array | None = None) -> TextCrc:
         """The CRC of the names of the given rows, each after a comma."""
         if rows is None:
             if high - low == self.size:
@@ -436,7 +435,7 @@ class Chunk:
             return ChunkRows(first, last)
         return ChunkRows.of(np.sort(self.forms.rows(np.arange(first, last))))
 
-    def some_forms(self, rows: _Array) -> pa.LargeStringArray:
+    def some_forms(self, rows: Array) -> pa.LargeStringArray:
         """The forms of some rows (ascending, at least one), without making all forms of the chunk."""
         low, high = int(rows[0]), int(rows[-1]) + 1
         names = self.names(low, high, None if high - low == len(rows) else rows)
@@ -444,7 +443,7 @@ class Chunk:
 
     def with_values(self, pairs: Mapping[str, str]) -> ChunkRows:
         """The rows that have all the given properties."""
-        keep: _Array | None = None
+        keep: Array | None = None
         for key, value in pairs.items():
             rows = self.properties[key].rows_with(value) if key in self.properties else None
             if rows is None:

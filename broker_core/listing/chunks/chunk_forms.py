@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +24,7 @@ from broker_core.listing.fields.fields_codec import (
 )
 from broker_core.names import (
     PARTITION_SUFFIX,
+    Array,
     column_data,
     contains,
     sorted_rows,
@@ -33,7 +34,6 @@ from broker_core.names import (
 
 __all__ = ["ChunkForms", "PlainForms", "SortedForms", "are_plain"]
 
-_Array = np.ndarray[Any, Any]
 #: UTF-8 sorts characters from this lead byte on otherwise than UTF-16 does.
 _FIRST_MOVED: Final = 0xEE
 _END: Final = 2**31 - 1  # after the end of any name
@@ -60,7 +60,7 @@ class PlainForms:
     is_identity: Final = True
     nbytes: Final = 0
 
-    def __init__(self, fields: pa.Buffer, offsets: _Array, head: int) -> None:
+    def __init__(self, fields: pa.Buffer, offsets: Array, head: int) -> None:
         """``head`` is how many bytes of each name precede its form: ``domain://``."""
         #: Contiguous memory that has every form, and the offset at which each begins at the earliest.
         self.text = fields
@@ -76,7 +76,7 @@ class PlainForms:
         """The forms at the positions from ``low`` to ``high``."""
         return self._forms(binary_column(self.text, self.offsets[low : high + 1]))
 
-    def at(self, positions: _Array) -> pa.LargeStringArray:
+    def at(self, positions: Array) -> pa.LargeStringArray:
         """The forms at the given positions."""
         return self._forms(binary_column(self.text, self.offsets).take(pa.array(positions)))
 
@@ -89,11 +89,11 @@ class PlainForms:
         # The names were checked, and their first bytes are whole characters.
         return pc.binary_slice(fields, self._skip, _END).view(pa.large_string())
 
-    def rows(self, positions: _Array) -> _Array:
+    def rows(self, positions: Array) -> Array:
         """The rows at the given positions."""
         return positions
 
-    def places(self, rows: _Array) -> _Array:
+    def places(self, rows: Array) -> Array:
         """The positions of the given rows."""
         return rows
 
@@ -123,13 +123,13 @@ class SortedForms:
 
     __slots__ = ("_places", "column", "offsets", "order", "text")
 
-    def __init__(self, column: pa.LargeStringArray, order: _Array | None) -> None:
+    def __init__(self, column: pa.LargeStringArray, order: Array | None) -> None:
         """``order`` is the row at each position, ``None`` if each row is its own position."""
         self.column = column
         self.order = order
         data, self.offsets = column_data(column)
         self.text = data
-        self._places: _Array | None = None
+        self._places: Array | None = None
 
     @classmethod
     def of(cls, names: pa.LargeStringArray, head: int) -> SortedForms:
@@ -138,7 +138,7 @@ class SortedForms:
         return cls.of_forms(without_ends(bases, head, 0), numbers)
 
     @classmethod
-    def of_forms(cls, forms: pa.LargeStringArray, numbers: _Array | None = None) -> SortedForms:
+    def of_forms(cls, forms: pa.LargeStringArray, numbers: Array | None = None) -> SortedForms:
         """From the form of each row, and the numbers of partitions, which order equal forms."""
         if len(forms) < 2 or pc.all(pc.less(forms[:-1], forms[1:])).as_py():
             return cls(forms, None)
@@ -173,21 +173,21 @@ class SortedForms:
     def between(self, low: int, high: int) -> pa.LargeStringArray:
         return self.column.slice(low, high - low)
 
-    def at(self, positions: _Array) -> pa.LargeStringArray:
+    def at(self, positions: Array) -> pa.LargeStringArray:
         return self.column.take(pa.array(positions))
 
-    def rows(self, positions: _Array) -> _Array:
-        found: _Array = positions if self.order is None else self.order[positions]
+    def rows(self, positions: Array) -> Array:
+        found: Array = positions if self.order is None else self.order[positions]
         return found
 
-    def places(self, rows: _Array) -> _Array:
+    def places(self, rows: Array) -> Array:
         if self.order is None:
             return rows
         if self._places is None:
             places = np.empty_like(self.order)
             places[self.order] = np.arange(len(places), dtype=places.dtype)
             self._places = places
-        found: _Array = self._places[rows]
+        found: Array = self._places[rows]
         return found
 
     def range(self, low: bytes, high: bytes, start: int = 0) -> tuple[int, int]:

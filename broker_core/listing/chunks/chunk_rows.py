@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from enum import Enum, auto
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from broker_core.listing.fields.fields_codec import gathered, joined_fields
 from broker_core.listing.hashes.joined_crcs import TextCrc
+from broker_core.names import Array
 
 __all__ = ["FEW_ROWS", "ChunkRows", "MemoKey", "Remembered", "properties_key"]
 
@@ -41,8 +42,6 @@ def properties_key(pairs: Mapping[str, str]) -> tuple[Remembered, Hashable]:
     return Remembered.PROPERTIES, frozenset(pairs.items())
 
 
-_Array = np.ndarray[Any, Any]
-
 #: Bytes of gathered fields that are kept with the rows: an answer may have a few rows of each of many chunks.
 _KEPT: Final = 4096
 #: Rows that are gathered one by one: for more, Arrow is quicker.
@@ -53,17 +52,17 @@ class _Chunk(Protocol):
     """The members of a chunk that its rows need."""
 
     @property
-    def field_offsets(self) -> _Array: ...
+    def field_offsets(self) -> Array: ...
 
     @property
     def fields(self) -> pa.Buffer: ...
 
     def body(self, low: int, high: int) -> memoryview: ...
 
-    def text_crc(self, low: int, high: int, rows: _Array | None = None) -> TextCrc: ...
+    def text_crc(self, low: int, high: int, rows: Array | None = None) -> TextCrc: ...
 
 
-def _read_only(rows: _Array) -> _Array:
+def _read_only(rows: Array) -> Array:
     """A read-only copy or view of numbers, no attribute of which leads to writable memory: it is handed out."""
     if not rows.flags.writeable and not isinstance(rows.base, np.ndarray):
         return rows
@@ -75,7 +74,7 @@ class ChunkRows:
 
     __slots__ = ("_body", "_fields_size", "high", "known_text", "low", "rows")
 
-    def __init__(self, low: int, high: int, rows: _Array | None = None) -> None:
+    def __init__(self, low: int, high: int, rows: Array | None = None) -> None:
         self.low = low
         self.high = high
         self.rows = None if rows is None else _read_only(rows)
@@ -84,7 +83,7 @@ class ChunkRows:
         self.known_text: TextCrc | None = None
 
     @classmethod
-    def of(cls, rows: _Array) -> ChunkRows:
+    def of(cls, rows: Array) -> ChunkRows:
         """Rows by their ascending numbers; consecutive ones become a range."""
         if not len(rows):
             return cls(0, 0)
@@ -104,7 +103,7 @@ class ChunkRows:
         return self.high - self.low if self.rows is None else len(self.rows)
 
     @property
-    def array(self) -> _Array:
+    def array(self) -> Array:
         """The row numbers."""
         return np.arange(self.low, self.high, dtype=np.int32) if self.rows is None else self.rows
 
@@ -119,7 +118,7 @@ class ChunkRows:
             return ChunkRows(self.low + low, self.low + high)
         return self if high - low == len(self.rows) else ChunkRows.of(self.rows[low:high])
 
-    def at(self, places: _Array) -> ChunkRows:
+    def at(self, places: Array) -> ChunkRows:
         """The rows at some places (ascending, each once) among these rows."""
         if len(places) == len(self):
             return self

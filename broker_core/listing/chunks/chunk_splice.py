@@ -14,7 +14,7 @@ from broker_core.listing.chunks.build_chunks import chunk_size
 from broker_core.listing.chunks.chunk import Chunk
 from broker_core.listing.chunks.chunk_forms import SortedForms
 from broker_core.listing.chunks.property_codes import PropertyCodes
-from broker_core.names import column_data, partition_index
+from broker_core.names import Array, column_data, partition_index
 
 __all__ = ["is_quick_to_splice", "spliced_chunk"]
 
@@ -28,7 +28,6 @@ _SHORT_STRETCH: Final = 160
 _ROWS_EACH: Final = 512
 #: Bytes that are read in some ten microseconds.
 _QUICK: Final = 64 * 1024
-_Array = np.ndarray[Any, Any]
 
 
 def is_quick_to_splice(chunk: Chunk) -> bool:
@@ -47,7 +46,7 @@ def is_quick_to_splice(chunk: Chunk) -> bool:
     )
 
 
-def spliced_chunk(chunk: Chunk, gone: _Array, put: _Array, fresh: Chunk | None) -> Chunk:
+def spliced_chunk(chunk: Chunk, gone: Array, put: Array, fresh: Chunk | None) -> Chunk:
     """``chunk`` without the rows ``gone``, with row ``n`` of ``fresh`` before the row ``put[n]``.
 
     Both ascend, and the result is in order. Chunks are of one namespace and domain, and checked.
@@ -79,7 +78,7 @@ def _nothing_like(chunk: Chunk) -> Chunk:
     return nothing
 
 
-def _spliced_properties(chunk: Chunk, gone: _Array, put: _Array, fresh: Chunk) -> dict[str, PropertyCodes]:
+def _spliced_properties(chunk: Chunk, gone: Array, put: Array, fresh: Chunk) -> dict[str, PropertyCodes]:
     made: dict[str, PropertyCodes] = {}
     for key in chunk.properties.keys() | fresh.properties.keys():
         own = chunk.properties.get(key) or PropertyCodes.none(chunk.size)
@@ -87,7 +86,7 @@ def _spliced_properties(chunk: Chunk, gone: _Array, put: _Array, fresh: Chunk) -
     return made
 
 
-def _spliced_forms(chunk: Chunk, gone: _Array, put: _Array, fresh: Chunk) -> SortedForms:
+def _spliced_forms(chunk: Chunk, gone: Array, put: Array, fresh: Chunk) -> SortedForms:
     """The forms of the result, from the forms of its parts: nothing is sorted."""
     forms = chunk.forms
     assert isinstance(forms, SortedForms)
@@ -134,7 +133,7 @@ def _number(name: bytes) -> int:
     return partition_index(name.decode().rpartition("/")[2])
 
 
-def _spliced(column: Any, gone: _Array, put: _Array, inserted: Any) -> Any:
+def _spliced(column: Any, gone: Array, put: Array, inserted: Any) -> Any:
     """``column`` without the rows ``gone`` and with ``inserted`` before the rows ``put``."""
     count = len(gone) + len(put)
     if count > _FEW and _SHORT_STRETCH * count > len(column):

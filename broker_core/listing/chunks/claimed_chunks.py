@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,11 +14,9 @@ from broker_core.listing.chunks.build_chunks import chunk_size
 from broker_core.listing.chunks.chunk import Chunk
 from broker_core.listing.fields.fields_codec import name_start
 from broker_core.memory import map_of
-from broker_core.names import NON_PERSISTENT, PERSISTENT, Mode, NamespaceName, column_data
+from broker_core.names import NON_PERSISTENT, PERSISTENT, Array, Mode, NamespaceName, column_data
 
 __all__ = ["claimed_chunks"]
-
-_Array = np.ndarray[Any, Any]
 
 
 def claimed_chunks(
@@ -61,11 +58,11 @@ def claimed_chunks(
     return chunks
 
 
-def _own(offsets: _Array) -> _Array:
+def _own(offsets: Array) -> Array:
     return np.frombuffer(offsets.tobytes(), np.int64)
 
 
-def _checked_column(column: object) -> tuple[pa.Buffer, _Array]:
+def _checked_column(column: object) -> tuple[pa.Buffer, Array]:
     """The memory and offsets of a foreign column, after a check of its type."""
     if not isinstance(column, pa.Array) or not pa.types.is_large_binary(column.type):
         kind = column.type if isinstance(column, pa.Array) else type(column).__name__
@@ -83,7 +80,7 @@ def _chunks(
     namespace: NamespaceName,
     mode: Mode,
     buffer: pa.Buffer,
-    offsets: _Array,
+    offsets: Array,
     *,
     mapped: bool = False,
     offsets_mapped: bool = False,
@@ -116,7 +113,7 @@ def _chunks(
             )
 
 
-def _others(buffer: pa.Buffer, offsets: _Array) -> int:
+def _others(buffer: pa.Buffer, offsets: Array) -> int:
     """How many names are non-persistent, if they are in order, which the check of chunks finds out."""
     data = memoryview(buffer)
     low, high = 0, len(offsets) - 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -10,11 +10,10 @@ import pyarrow.compute as pc
 import stringzilla
 
 from broker_core.compact_json import compact_json
-from broker_core.names import column_data
+from broker_core.names import Array, column_data
 
 __all__ = ["escaped", "needs_escapes"]
 
-_Array = np.ndarray[Any, Any]
 #: Bytes that JSON escapes within its quotes.
 _SPECIAL: Final = bytes(range(ord(" "))) + b'"\\'
 #: The escape of each control character.
@@ -38,6 +37,6 @@ def escaped(column: pa.LargeBinaryArray) -> pa.LargeBinaryArray:
     return column
 
 
-def _bytes_of(column: pa.LargeBinaryArray | pa.LargeStringArray) -> _Array:
+def _bytes_of(column: pa.LargeBinaryArray | pa.LargeStringArray) -> Array:
     data, offsets = column_data(column)
     return np.frombuffer(data, np.uint8)[offsets.item(0) : offsets.item(-1)]

@@ -6,13 +6,14 @@ Codes are positions in a column of the values that the chunk's topics have; -1 i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from broker_core.counted import counted
+from broker_core.names import Array
 
 __all__ = ["NO_VALUE", "PropertyCodes"]
 
@@ -22,7 +23,6 @@ _MOST_UNUSED: Final = 1024
 #: So few rows are handled one by one: a kernel's call costs more.
 _FEW: Final = 4
 _TEXT: Final = pa.large_string()
-_Array = np.ndarray[Any, Any]
 
 
 class PropertyCodes:
@@ -30,7 +30,7 @@ class PropertyCodes:
 
     __slots__ = ("codes", "values")
 
-    def __init__(self, codes: _Array, values: pa.LargeStringArray) -> None:
+    def __init__(self, codes: Array, values: pa.LargeStringArray) -> None:
         self.codes = codes
         self.values = values
 
@@ -63,7 +63,7 @@ class PropertyCodes:
         found: int = pc.index(self.values, pa.scalar(value, _TEXT)).as_py()
         return found
 
-    def rows_with(self, value: str) -> _Array | None:
+    def rows_with(self, value: str) -> Array | None:
         """Whether each row has a value, one bool a row; ``None`` if none has."""
         code = self.code(value)
         return None if code == NO_VALUE else self.codes == np.int32(code)
@@ -77,7 +77,7 @@ class PropertyCodes:
         values: list[str | None] = self.take(np.asarray(rows, np.int64)).column().to_pylist()
         return values
 
-    def take(self, rows: _Array) -> PropertyCodes:
+    def take(self, rows: Array) -> PropertyCodes:
         """The codes of some rows."""
         return self._tidy(self.codes[rows], self.values)
 
@@ -93,7 +93,7 @@ class PropertyCodes:
             codes[row] = NO_VALUE if value is None else known[value]
         return self._tidy(codes, column)
 
-    def spliced(self, gone: _Array, put: _Array, fresh: PropertyCodes) -> PropertyCodes:
+    def spliced(self, gone: Array, put: Array, fresh: PropertyCodes) -> PropertyCodes:
         """The codes without the rows ``gone``, with the rows of ``fresh`` before the rows ``put``; both ascend."""
         column, own = self.values, fresh.codes
         if (own != NO_VALUE).any():
@@ -129,7 +129,7 @@ class PropertyCodes:
         return known, pa.concat_arrays([self.values, pa.array(added, _TEXT)])
 
     @staticmethod
-    def _tidy(codes: _Array, values: pa.LargeStringArray) -> PropertyCodes:
+    def _tidy(codes: Array, values: pa.LargeStringArray) -> PropertyCodes:
         made = PropertyCodes(codes, values)
         if len(values) > 2 * len(codes) + _MOST_UNUSED:
             return PropertyCodes.of(made.column())
@@ -139,9 +139,9 @@ class PropertyCodes:
         return f"<PropertyCodes of {counted(len(self.codes), 'row')}, {counted(len(self.values), 'value')}>"
 
 
-def _spliced(codes: _Array, gone: list[int], put: list[int], own: _Array) -> _Array:
+def _spliced(codes: Array, gone: list[int], put: list[int], own: Array) -> Array:
     """Codes after changes, in one pass over memory: a step for each change."""
-    pieces: list[_Array] = []
+    pieces: list[Array] = []
     begin = 0
     for row, number in sorted(
         [*((row, -1) for row in gone), *zip(put, range(len(put)), strict=True)], key=_place

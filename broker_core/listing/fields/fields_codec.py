@@ -19,6 +19,7 @@ from broker_core.listing.fields.topic_field import TAG
 from broker_core.names import (
     NON_PERSISTENT,
     PERSISTENT,
+    Array,
     Mode,
     NamespaceName,
     column_data,
@@ -45,9 +46,6 @@ __all__ = [
 ]
 
 
-_Array = np.ndarray[Any, Any]
-
-
 #: The size of a field up to which its name begins after two bytes, as nearly every topic's does.
 SHORT_FIELD: Final = 129
 
@@ -60,25 +58,25 @@ def name_start(size: int) -> int:
     return 1 + width
 
 
-def alike_start(sizes: _Array) -> int | None:
+def alike_start(sizes: Array) -> int | None:
     """The offset of the name in each field of the given sizes, at least one; ``None`` if it differs."""
     start = name_start(int(sizes.min()))
     return start if start == name_start(int(sizes.max())) else None
 
 
-def binary_column(data: pa.Buffer, offsets: _Array) -> pa.LargeBinaryArray:
+def binary_column(data: pa.Buffer, offsets: Array) -> pa.LargeBinaryArray:
     """The column of the bytes between ``offsets`` (int64, one more than there are values); nothing is copied."""
     return pa.LargeBinaryArray.from_buffers(
         pa.large_binary(), len(offsets) - 1, [None, pa.py_buffer(offsets), data]
     )
 
 
-def gathered(data: pa.Buffer, offsets: _Array, rows: _Array) -> tuple[pa.Buffer, _Array]:
+def gathered(data: pa.Buffer, offsets: Array, rows: Array) -> tuple[pa.Buffer, Array]:
     """The bytes of ``rows`` of a column of bytes, and their offsets."""
     return column_data(binary_column(data, offsets).take(pa.array(rows)))
 
 
-def joined_fields(data: pa.Buffer, offsets: _Array, rows: _Array) -> tuple[bytes, list[int]]:
+def joined_fields(data: pa.Buffer, offsets: Array, rows: Array) -> tuple[bytes, list[int]]:
     """The bytes of a few ``rows`` of a column of bytes, and how many each has; one by one, which is quicker for few."""
     view = memoryview(data)
     starts, stops = offsets[rows].tolist(), offsets[rows + 1].tolist()
@@ -143,7 +141,7 @@ def fields_fault(fields: pa.LargeBinaryArray) -> str | None:
     return None
 
 
-def _head_widths(sizes: _Array) -> _Array:
+def _head_widths(sizes: Array) -> Array:
     """How many bytes the length takes in fields of the given sizes."""
     widths = np.ones(len(sizes), np.int8)
     for width in range(1, 5):
@@ -152,7 +150,7 @@ def _head_widths(sizes: _Array) -> _Array:
     return widths
 
 
-def _by_width(column: pa.LargeBinaryArray, widths: _Array, work: Any) -> Any:
+def _by_width(column: pa.LargeBinaryArray, widths: Array, work: Any) -> Any:
     """``work(column, rows, width)`` of the values of each width, put together again in order."""
     if widths.min() == widths.max():
         return work(column, slice(None), int(widths[0]))
@@ -163,7 +161,7 @@ def _by_width(column: pa.LargeBinaryArray, widths: _Array, work: Any) -> Any:
     return pa.concat_arrays(done).take(pa.array(places))
 
 
-def _encoded(joined: pa.LargeBinaryArray, sizes: _Array, width: int) -> pa.LargeBinaryArray:
+def _encoded(joined: pa.LargeBinaryArray, sizes: Array, width: int) -> pa.LargeBinaryArray:
     """The fields of names whose lengths take ``width`` bytes each."""
     result = pc.binary_replace_slice(joined, 0, 1, bytes([TAG]) + bytes(width))
     # The lengths go into the room that was left for them: nothing else has the kernel's result yet.
@@ -176,7 +174,7 @@ def _encoded(joined: pa.LargeBinaryArray, sizes: _Array, width: int) -> pa.Large
     return result
 
 
-def checked_column(data: pa.Buffer, offsets: _Array, rows: _Array | None = None) -> pa.LargeBinaryArray:
+def checked_column(data: pa.Buffer, offsets: Array, rows: Array | None = None) -> pa.LargeBinaryArray:
     """The column of the given rows (``None``: all), whose offsets are checked before Arrow follows them."""
     starts, ends = (offsets[:-1], offsets[1:]) if rows is None else (offsets[rows], offsets[rows + 1])
     if len(starts) and (int(starts.min()) < 0 or int(ends.max()) > data.size or bool((ends <= starts).any())):

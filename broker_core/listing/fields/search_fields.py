@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from broker_core.listing.fields.topic_field import TAG
+from broker_core.names import Array
 
 __all__ = ["search_fields"]
 
-_Array = np.ndarray[Any, Any]
 
-
-def search_fields(data: memoryview, position: int, end: int) -> tuple[_Array, _Array, int] | None:
+def search_fields(data: memoryview, position: int, end: int) -> tuple[Array, Array, int] | None:
     """The results of :func:`~broker_core.listing.fields.topic_field.walk_fields`, without a step per field.
 
     ``None`` if the fields cannot be identified by this search.
@@ -21,13 +18,13 @@ def search_fields(data: memoryview, position: int, end: int) -> tuple[_Array, _A
     body = np.frombuffer(data, np.uint8)[position:end]
     size = len(body)
     chunk = 1 << 17  # the search stays in the processor's cache
-    heads: _Array = np.concatenate(
+    heads: Array = np.concatenate(
         [np.flatnonzero(body[start : start + chunk] == TAG) + start for start in range(0, size, chunk)]
     )
     heads = heads[heads < size - 4]
     # The length: seven bits a byte, the lowest first, of at most three bytes.
-    lengths: _Array = body[heads + 1].astype(np.int64)
-    starts: _Array = heads + 2
+    lengths: Array = body[heads + 1].astype(np.int64)
+    starts: Array = heads + 2
     long = np.flatnonzero(lengths >= 0x80)
     if len(long):
         second = body[heads[long] + 2].astype(np.int64)

@@ -13,10 +13,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import accumulate
-from typing import Any, Final, NamedTuple, Self
+from typing import Final, NamedTuple, Self
 
 import google_crc32c
 import numpy as np
+
+from broker_core.names import Array
 
 __all__ = [
     "COMMA_CRC",
@@ -41,7 +43,7 @@ COMMA_CRC: Final = int(google_crc32c.value(b","))
 
 
 @lru_cache(maxsize=2 * _MOST_BITS // _DIGIT)
-def _operators(digit: int, *, back: bool = False) -> _Array:
+def _operators(digit: int, *, back: bool = False) -> Array:
     """Tables of the shifts by each value of a digit, 0 first, or of shifts ``back``: uint32, flat (16 * 4 * 256)."""
     if digit:
         # The last of the digit before shifts by 15 of its units; one unit more makes one of this digit's.
@@ -77,16 +79,16 @@ def _words(digit: int) -> memoryview:
     return _operators(digit).data
 
 
-def _applied(operator: _Array, crcs: _Array, first: _Array | int = 0) -> _Array:
+def _applied(operator: Array, crcs: Array, first: Array | int = 0) -> Array:
     """Each CRC shifted by an operator; ``first`` is the operator's offset in the table, one or one for each CRC."""
     places = np.add(crcs.astype("<u4", copy=False).view(np.uint8).reshape(-1, 4), _BYTES)
     places += first
     found = operator.take(places)
-    result: _Array = found[:, 0] ^ found[:, 1] ^ found[:, 2] ^ found[:, 3]
+    result: Array = found[:, 0] ^ found[:, 1] ^ found[:, 2] ^ found[:, 3]
     return result
 
 
-def shifted(crcs: _Array, sizes: _Array) -> _Array:
+def shifted(crcs: Array, sizes: Array) -> Array:
     """Each CRC (uint32) moved in front of ``sizes`` bytes: XOR with the CRC of those bytes gives the CRC of both."""
     result = np.array(crcs, np.uint32)
     lengths = np.asarray(sizes, np.uint64)
@@ -100,7 +102,7 @@ def shifted(crcs: _Array, sizes: _Array) -> _Array:
     return result
 
 
-def shifted_alike(crcs: _Array, size: int) -> _Array:
+def shifted_alike(crcs: Array, size: int) -> Array:
     """Each CRC (uint32) moved in front of ``size`` more bytes, or of fewer if it is negative."""
     if abs(size) >> _MOST_BITS:
         raise ValueError(f"a length of {size} bytes: at most 2**{_MOST_BITS}")
@@ -134,7 +136,7 @@ def shifted_one(crc: int, size: int) -> int:
     return crc
 
 
-def joined_groups(crcs: _Array, sizes: _Array, starts: _Array) -> tuple[_Array, _Array]:
+def joined_groups(crcs: Array, sizes: Array, starts: Array) -> tuple[Array, Array]:
     """The CRC32C and the length of parts joined by commas, for many groups at once.
 
     ``crcs`` (uint32) and ``sizes`` (bytes) are of all parts, group by group and in order; ``starts`` are the first
@@ -158,7 +160,6 @@ def joined_groups(crcs: _Array, sizes: _Array, starts: _Array) -> tuple[_Array, 
 
 #: So many are moved one by one as quickly as a column.
 _FEW: Final = 6
-_Array = np.ndarray[Any, Any]
 
 
 class TextCrc(NamedTuple):
@@ -173,7 +174,7 @@ class JoinedCrcs:
 
     __slots__ = ("_following", "_moved", "size")
 
-    def __init__(self, moved: _Array, following: _Array, size: int) -> None:
+    def __init__(self, moved: Array, following: Array, size: int) -> None:
         """``moved`` are the CRCs (uint32), each shifted past the number of bytes ``following`` it (int64)."""
         self._moved = moved
         self._following = following
@@ -203,7 +204,7 @@ class JoinedCrcs:
         )
 
 
-def _moved(crcs: Sequence[int], sizes: Sequence[int], following: int) -> tuple[_Array, _Array, int]:
+def _moved(crcs: Sequence[int], sizes: Sequence[int], following: int) -> tuple[Array, Array, int]:
     """Each CRC shifted past all texts after it, how many bytes these have, and how many all have with ``following``."""
     if len(crcs) <= _FEW:
         distances = [*accumulate(reversed(sizes), initial=following)]

@@ -27,6 +27,7 @@ from broker_core.listing.pages.names_of_topic import NameSearch
 from broker_core.listing.pages.page import NO_PARTITION, Position
 from broker_core.names import (
     PARTITION_SUFFIX,
+    Array,
     hash_order_bytes,
     hash_order_key,
     partition_index,
@@ -60,7 +61,7 @@ def first_out_of_order(names: pa.LargeStringArray) -> int | None:
     return None if ascends.all() else int(np.argmin(ascends))
 
 
-def page_order(key: pa.LargeBinaryArray, numbers: _Array | None) -> _Array | None:
+def page_order(key: pa.LargeBinaryArray, numbers: Array | None) -> Array | None:
     """The rows of names in the order of pages (int64); ``None`` if they are in that order already, each once.
 
     ``key`` is the :func:`~broker_core.names.hash_order.hash_order_key` of their topics, ``numbers`` the number of each
@@ -77,11 +78,11 @@ def page_order(key: pa.LargeBinaryArray, numbers: _Array | None) -> _Array | Non
     if numbers is None:
         return order
     topic = np.concatenate(([0], np.cumsum(behind)))
-    ordered: _Array = order[np.lexsort((numbers[order], topic))]
+    ordered: Array = order[np.lexsort((numbers[order], topic))]
     return ordered
 
 
-def topic_ends(topics: pa.LargeBinaryArray | pa.LargeStringArray) -> _Array:
+def topic_ends(topics: pa.LargeBinaryArray | pa.LargeStringArray) -> Array:
     """The last row of each run of equal values (int64)."""
     if not len(topics):
         return np.zeros(0, np.int64)
@@ -89,22 +90,20 @@ def topic_ends(topics: pa.LargeBinaryArray | pa.LargeStringArray) -> _Array:
     return np.append(np.flatnonzero(differs), len(topics) - 1)
 
 
-def _neighbours(key: pa.LargeBinaryArray) -> tuple[_Array, _Array]:
+def _neighbours(key: pa.LargeBinaryArray) -> tuple[Array, Array]:
     """For each value but the last, whether it is less than the next one, and whether it is equal to it."""
     if len(key) < 2:
         return np.ones(0, bool), np.zeros(0, bool)
-    less: _Array = pc.less(key[:-1], key[1:]).to_numpy(zero_copy_only=False)
+    less: Array = pc.less(key[:-1], key[1:]).to_numpy(zero_copy_only=False)
     if less.all():
         return less, ~less
     return less, pc.equal(key[:-1], key[1:]).to_numpy(zero_copy_only=False)
 
 
-def _ascends(before: _Array, same: _Array, numbers: _Array | None) -> _Array:
+def _ascends(before: Array, same: Array, numbers: Array | None) -> Array:
     """For each name but the last, whether the next one may follow it."""
     return before if numbers is None else before | (same & (numbers[:-1] < numbers[1:]))
 
-
-_Array = np.ndarray[Any, Any]
 
 #: The most names of a block.
 _MOST: Final = 64 * 1024
@@ -143,9 +142,9 @@ class PageNames:
     """
 
     names: pa.LargeStringArray
-    rows: _Array
+    rows: Array
     topics: pa.LargeStringArray
-    partitions: _Array
+    partitions: Array
 
     def __len__(self) -> int:
         return len(self.names)
@@ -326,10 +325,10 @@ class PageBlock:
         """Whether the first topic is the topic of the start."""
         return len(topics) > 0 and _key(topics[0]) == self._start.key
 
-    def _order(self, key: pa.LargeBinaryArray, numbers: _Array | None) -> _Array:
+    def _order(self, key: pa.LargeBinaryArray, numbers: Array | None) -> Array:
         """The rows of the names from the start to the following block, in the order of pages."""
         least = pa.scalar(self._start.key, pa.large_binary())
-        keep: _Array = pc.greater_equal(key, least).to_numpy(zero_copy_only=False)
+        keep: Array = pc.greater_equal(key, least).to_numpy(zero_copy_only=False)
         if self._following is not None:  # some names between partitions look like partitions
             behind = pa.scalar(self._following.key, pa.large_binary())
             keep = keep & pc.less(key, behind).to_numpy(zero_copy_only=False)
@@ -346,7 +345,7 @@ def _key(topic: pa.LargeStringScalar) -> bytes:
     return hash_order_bytes(topic.as_buffer().to_pybytes())
 
 
-def _rows_of(chunk: Chunk, rows: ChunkRows, topic: bytes) -> _Array:
+def _rows_of(chunk: Chunk, rows: ChunkRows, topic: bytes) -> Array:
     """The rows of a topic and its partitions among some rows of a chunk, by their numbers."""
     form = topic[len(chunk.domain) + 3 :]
     low, high = chunk.forms.range(form, form + b"\0")

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from broker_core.listing.chunks.json_escapes import escaped, needs_escapes
-from broker_core.names import column_data
+from broker_core.names import Array, column_data
 
 __all__ = ["JSON_VALUES", "all_pairs_bytes", "between", "joined_texts", "pairs_bytes", "topic_id_texts"]
 
@@ -52,7 +52,6 @@ def topic_id_texts(ids: pa.FixedSizeBinaryArray, quote: bytes = b"") -> pa.Large
     return pa.LargeBinaryArray.from_buffers(pa.large_binary(), count, buffers)
 
 
-_Array = np.ndarray[Any, Any]
 _END: Final = 2**31 - 1  # after the end of any text; Arrow's own default overflows its sizes
 _NULL: Final = pa.scalar(b"null", pa.large_binary())
 
@@ -98,7 +97,7 @@ JSON_VALUES: Final[Mapping[str, Callable[[Any], pa.LargeBinaryArray]]] = Mapping
 )
 
 
-def pairs_bytes(column: pa.MapArray) -> _Array:
+def pairs_bytes(column: pa.MapArray) -> Array:
     """How many bytes the keys and values of each map have (int64)."""
     offsets = column.offsets.to_numpy()
     total = np.zeros(len(column), np.int64)

@@ -33,7 +33,7 @@ from broker_core.listing.rendered.detail_values import (
 from broker_core.listing.rendered.name_blocks import NameBlock, RenderedNames
 from broker_core.listing.rendered.names import NAME_SCHEMA
 from broker_core.listing.rendered.pieces import BLOCK, BlockSize, arrow_stream, separated
-from broker_core.names import column_data, split_partitions
+from broker_core.names import Array, column_data, split_partitions
 
 __all__ = [
     "SHOWN_DETAILS",
@@ -47,8 +47,6 @@ __all__ = [
 ]
 
 
-_Array = np.ndarray[Any, Any]
-
 #: Names that are read together of a whole answer.
 _NAMES: Final = 8 * 1024
 #: Bytes of a name's object besides the name and the properties, about.
@@ -61,7 +59,7 @@ class DetailBlock:
 
     names: pa.LargeStringArray
     details: pa.RecordBatch
-    rows: _Array
+    rows: Array
 
 
 def detail_blocks(names: RenderedNames, details: Details, size: BlockSize) -> Iterator[DetailBlock]:
@@ -101,7 +99,7 @@ def _in_page_order(names: RenderedNames) -> Iterator[tuple[pa.LargeStringArray, 
 
 
 def _cut(
-    names: pa.LargeStringArray, rows: _Array, details: pa.RecordBatch, size: BlockSize
+    names: pa.LargeStringArray, rows: Array, details: pa.RecordBatch, size: BlockSize
 ) -> Iterator[DetailBlock]:
     sizes = np.full(len(details), _EACH)
     for column in _maps(details):

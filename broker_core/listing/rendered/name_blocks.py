@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -14,11 +14,10 @@ from broker_core.listing.chunks.json_escapes import escaped, needs_escapes
 from broker_core.listing.fields.fields_codec import alike_start, decode_fields
 from broker_core.listing.listing import Selection, data_of, part_of
 from broker_core.listing.rendered.pieces import BlockSize
-from broker_core.names import column_data, contains
+from broker_core.names import Array, column_data, contains
 
 __all__ = ["NameBlock", "RenderedNames", "has_line_feed", "name_blocks"]
 
-_Array = np.ndarray[Any, Any]
 #: Names to render: a selection, in the order of the hash; or full names in any other order, such as that of pages.
 RenderedNames: TypeAlias = "Selection | pa.LargeStringArray"
 
@@ -105,7 +104,7 @@ def has_line_feed(names: RenderedNames) -> bool:
     return False
 
 
-def _stretches(offsets: _Array, low: int, high: int, size: BlockSize) -> Iterator[tuple[int, int]]:
+def _stretches(offsets: Array, low: int, high: int, size: BlockSize) -> Iterator[tuple[int, int]]:
     """Rows from ``low`` to ``high``, as stretches that are no larger than a block, or one row."""
     while low < high:
         end = min(int(np.searchsorted(offsets, offsets[low] + size.bytes, side="right")) - 1, high)
@@ -114,7 +113,7 @@ def _stretches(offsets: _Array, low: int, high: int, size: BlockSize) -> Iterato
         low = end
 
 
-def _some_rows(chunk: Chunk, rows: _Array, size: BlockSize) -> Iterator[_Array]:
+def _some_rows(chunk: Chunk, rows: Array, size: BlockSize) -> Iterator[Array]:
     first = 0
     while first < len(rows):
         some = rows[first : first + _ROWS]

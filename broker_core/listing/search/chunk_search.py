@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, groupby, pairwise
 from operator import attrgetter, itemgetter
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import google_crc32c
 import numpy as np
@@ -17,7 +17,7 @@ from broker_core.listing.chunks.chunk_rows import FEW_ROWS, ChunkRows
 from broker_core.listing.fields.fields_codec import binary_column, decode_fields, joined_fields
 from broker_core.listing.hashes.joined_crcs import TextCrc
 from broker_core.listing.search.substring_search import ClassRun, rows_with
-from broker_core.names import NON_PERSISTENT, NamespaceName, column_data
+from broker_core.names import NON_PERSISTENT, Array, NamespaceName, column_data
 from broker_core.patterns import TopicsPattern, class_run
 
 if TYPE_CHECKING:
@@ -111,7 +111,6 @@ _WORST: Final = 4 * 1024 * 1024  # bytes times instructions: 10 ms
 #: A shorter substring is in more names than a run of byte classes.
 _LONG: Final = 3
 
-_Array = np.ndarray[Any, Any]
 #: Texts that every match has, and in how many stretches in a row too many names had each.
 Clues: TypeAlias = dict[bytes | ClassRun, int]
 
@@ -133,7 +132,7 @@ class ChunkSearch:
         self._ranges = ranges_in(chunk, pattern)
         #: How many positions there are to search.
         self.size = sum(high - low for low, high in self._ranges)
-        self._found: list[tuple[int, _Array, ChunkRows | None]] = []
+        self._found: list[tuple[int, Array, ChunkRows | None]] = []
         self._bytes = self._weight(0, self.size)
         self._clues: Clues = {} if self.is_tiny else clues
 
@@ -181,7 +180,7 @@ class ChunkSearch:
             candidates += self._search(begin, end)
         return candidates
 
-    def keep(self, positions: _Array, rows: ChunkRows | None = None) -> None:
+    def keep(self, positions: Array, rows: ChunkRows | None = None) -> None:
         """Keep candidates that match; ``rows`` are the same rows with their size and hash."""
         self._found.append((int(positions[0]), positions, rows))
 
@@ -219,7 +218,7 @@ class Candidates:
     """Positions of a chunk's forms that may match."""
 
     search: ChunkSearch
-    positions: _Array
+    positions: Array
 
     @property
     def are_few(self) -> bool:
@@ -322,7 +321,7 @@ class RowsSearch:
         self._direct = direct
         self._average = chunk.fields_size // chunk.size + 1
         self.size = len(rows)
-        self._found: list[tuple[int, _Array]] = []
+        self._found: list[tuple[int, Array]] = []
 
     def weight(self, low: int, high: int) -> int:
         """Bytes of rows ``low`` to ``high``, about."""

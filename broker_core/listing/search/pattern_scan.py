@@ -20,9 +20,7 @@ import time
 from collections.abc import Callable
 from enum import Enum, auto
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
-
-import numpy as np
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from broker_core.listing.chunks.chunk_rows import ChunkRows
 from broker_core.listing.listing_data import ListingData
@@ -67,8 +65,6 @@ _SMALLEST_BLOCK: Final = 256  # bytes; one name at the least
 #: The time that a slice should take, in seconds of CPU: others may have to wait for twice as long.
 _SLICE_SECONDS: Final = 0.01
 _COST_UNIT: Final = 1_000_000  # bytes times instructions
-
-_Array = np.ndarray[Any, Any]
 
 
 def matches_are_quick(listing: ListingData, part: ListingPart, pattern: TopicsPattern) -> bool:

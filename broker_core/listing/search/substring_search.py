@@ -11,11 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import islice
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import stringzilla
+
+from broker_core.names import Array
 
 __all__ = ["ClassRun", "rows_with"]
 
@@ -24,10 +26,8 @@ __all__ = ["ClassRun", "rows_with"]
 _DENSE: Final = 3
 _BATCH: Final = 1024  # finds, in some 0.1 ms besides the reading; the density is checked after each batch
 
-_Array = np.ndarray[Any, Any]
 
-
-def rows_with(text: pa.Buffer, offsets: _Array, low: int, high: int, literal: bytes) -> _Array | None:
+def rows_with(text: pa.Buffer, offsets: Array, low: int, high: int, literal: bytes) -> Array | None:
     """Rows in ``[low, high)`` that may contain ``literal``, ascending (int64); ``None`` if too many contain it.
 
     ``offsets`` (int64) in ``text`` are where each row begins, and where the last ends. All rows that contain the
@@ -42,7 +42,7 @@ def rows_with(text: pa.Buffer, offsets: _Array, low: int, high: int, literal: by
     bounds = offsets[low : high + 1]
     stretch = stringzilla.Str(memoryview(text)[int(bounds[0]) : int(bounds[-1])])
     sizes = map(len, stretch.split_iter(literal))
-    found: list[_Array] = []
+    found: list[Array] = []
     end = int(bounds[0])
     while True:
         pieces = np.fromiter(islice(sizes, _BATCH), np.int64)
@@ -61,14 +61,14 @@ def rows_with(text: pa.Buffer, offsets: _Array, low: int, high: int, literal: by
     return None if len(rows) * _DENSE > high - low else rows
 
 
-def _rows_of_finds(ends: _Array, bounds: _Array, size: int) -> _Array:
+def _rows_of_finds(ends: Array, bounds: Array, size: int) -> Array:
     """The rows of the first and of the last byte of each find, ascending and each once."""
-    rows: _Array = np.searchsorted(bounds, ends - size, side="right") - 1
+    rows: Array = np.searchsorted(bounds, ends - size, side="right") - 1
     across = ends > bounds[rows + 1]
     if across.any():
         last_rows = np.searchsorted(bounds, ends[across] - 1, side="right") - 1
         rows = np.sort(np.concatenate((rows, last_rows)))
-    kept: _Array = rows[np.concatenate(([True], rows[1:] != rows[:-1]))] if len(rows) else rows
+    kept: Array = rows[np.concatenate(([True], rows[1:] != rows[:-1]))] if len(rows) else rows
     return kept
 
 
@@ -93,7 +93,7 @@ class ClassRun:
         self._table = table.tobytes()
         self._size = len(run)
 
-    def rows(self, text: pa.Buffer, offsets: _Array, low: int, high: int) -> _Array | None:
+    def rows(self, text: pa.Buffer, offsets: Array, low: int, high: int) -> Array | None:
         """Rows in ``[low, high)`` that may have the run, in the form that
         :func:`~broker_core.listing.search.substring_search.rows_with` gives."""
         bounds = offsets[low : high + 1] - offsets[low]
@@ -107,7 +107,7 @@ class ClassRun:
         rows = rows_with(pa.py_buffer(marks), bounds, 0, high - low, b"\1")
         return None if rows is None else rows + low
 
-    def _mark(self, text: memoryview, marks: _Array) -> None:
+    def _mark(self, text: memoryview, marks: Array) -> None:
         """Set ``marks`` to 1 where a run begins in the text, to 0 elsewhere."""
         size = len(marks) + self._size - 1
         places = np.empty((size // _WORD + 2) * _WORD, np.uint8)

@@ -22,11 +22,10 @@ from broker_core.listing.chunks.chunk_rows import ChunkRows, Remembered
 from broker_core.listing.hashes.joined_crcs import TextCrc
 from broker_core.listing.listing import Selection, data_of, part_of, selection_of
 from broker_core.listing.listing_part import ListingPart
-from broker_core.names import Prefixes
+from broker_core.names import Array, Prefixes
 
 __all__ = ["TopicFilter", "TopicPatterns", "filtered"]
 
-_Array = np.ndarray[Any, Any]
 _WILD: Final = re.compile(r"[*?]")
 #: So many patterns without a literal beginning are searched together.
 _TOGETHER: Final = 32
@@ -75,7 +74,7 @@ class TopicPatterns:
             for (beginning, _), compiled in zip(self._others, self._compiled, strict=True)
         )
 
-    def mark(self, chunk: Chunk, marks: _Array, *, value: bool) -> None:
+    def mark(self, chunk: Chunk, marks: Array, *, value: bool) -> None:
         """Put ``value`` at the positions of the chunk's forms whose names match."""
         if self.everything:
             marks[:] = value
@@ -143,7 +142,7 @@ class TopicFilter:
             known, np.flatnonzero(np.unpackbits(known.packed, count=chunk.size)).astype(np.int32)
         )
 
-    def _marks(self, chunk: Chunk) -> _Array:
+    def _marks(self, chunk: Chunk) -> Array:
         """Whether each row is left, as a mask."""
         marks = np.ones(chunk.size, np.bool_)
         for number, (allowed, denied) in enumerate(self._pairs):
@@ -166,7 +165,7 @@ class _KeptRows:
 
     __slots__ = ("packed", "text")
 
-    def __init__(self, packed: _Array) -> None:
+    def __init__(self, packed: Array) -> None:
         self.packed = packed
         self.text: TextCrc | None = None
 
@@ -178,7 +177,7 @@ class _FilteredRows(ChunkRows):
     _kept: _KeptRows
 
     @classmethod
-    def kept(cls, kept: _KeptRows, rows: _Array) -> _FilteredRows:
+    def kept(cls, kept: _KeptRows, rows: Array) -> _FilteredRows:
         made = cls(int(rows[0]), int(rows[-1]) + 1, rows)
         made.known_text, made._kept = kept.text, kept
         return made

@@ -5,12 +5,12 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from broker_core.names import column_data
+from broker_core.names import Array, column_data
 
 __all__ = ["NO_ID", "RenderedChunk", "TopicChunk", "TopicRow"]
 
@@ -22,7 +22,6 @@ _OBJECTS: Final = 1024
 #: has ``_MASK`` bytes besides a bit for each topic.
 _MASKS: Final = 64
 _MASK: Final = 256
-_Array = np.ndarray[Any, Any]
 
 
 class TopicRow(NamedTuple):
@@ -39,13 +38,13 @@ class RenderedChunk:
     """The topics of a chunk, encoded: topic ``n`` is ``data[offsets[n]:offsets[n + 1]]``."""
 
     data: memoryview
-    offsets: _Array
+    offsets: Array
 
     @property
     def nbytes(self) -> int:
         return len(self.data) + int(self.offsets.nbytes)
 
-    def joined(self, mask: _Array | None) -> memoryview:
+    def joined(self, mask: Array | None) -> memoryview:
         """The topics that a mask shows, one after the other; ``None`` shows all, and copies nothing."""
         if mask is None:
             return self.data
@@ -53,7 +52,7 @@ class RenderedChunk:
         data, offsets = column_data(shown)
         return memoryview(data)[int(offsets[0]) : int(offsets[-1])]
 
-    def rows(self, rows: _Array) -> memoryview:
+    def rows(self, rows: Array) -> memoryview:
         """Some topics, by their ascending numbers, at least one; consecutive ones are not copied."""
         first, last = int(rows[0]), int(rows[-1])
         if last - first + 1 == len(rows):
@@ -97,7 +96,7 @@ class TopicChunk:
     def __init__(
         self,
         names: pa.LargeBinaryArray,
-        partitions: _Array,
+        partitions: Array,
         ids: pa.LargeBinaryArray | None,
         placements: pa.LargeBinaryArray | None = None,
     ) -> None:
@@ -148,7 +147,7 @@ class TopicChunk:
             self._unheld.append((family, found))
         return found
 
-    def picked(self, other: TopicChunk, order: _Array) -> TopicChunk:
+    def picked(self, other: TopicChunk, order: Array) -> TopicChunk:
         """A chunk of the topics that ``order`` numbers: first the rows of this chunk, then those of ``other``.
 
         Cached encodings of this chunk are picked as well, and not rendered again.
@@ -162,7 +161,7 @@ class TopicChunk:
             made._rendered[family] = RenderedChunk.of_column(column)
         return made
 
-    def some(self, rows: _Array) -> TopicChunk:
+    def some(self, rows: Array) -> TopicChunk:
         """The topics of ascending rows, as a chunk of their own without cached encodings. Consecutive rows share the
 
         memory of this chunk.
@@ -206,7 +205,7 @@ def _both(
     return None if first is None or second is None else pa.concat_arrays([first, second])
 
 
-def _taken(chunk: TopicChunk, rows: _Array) -> TopicChunk:
+def _taken(chunk: TopicChunk, rows: Array) -> TopicChunk:
     """The topics of some rows, in any order."""
     at, ids, placements = pa.array(rows), chunk.ids, chunk.placements
     return TopicChunk(

@@ -9,14 +9,14 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial, reduce
 from itertools import pairwise
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from broker_core.listing.topic_table.topic_chunk import NO_ID, TopicChunk
-from broker_core.names import sorted_rows
+from broker_core.names import Array, sorted_rows
 
 __all__ = ["MOST", "Place", "TableChange", "TopicTable", "changed_chunks", "chunks_of", "differences"]
 
@@ -43,7 +43,7 @@ class TableChange(NamedTuple):
 
 def chunks_of(
     names: pa.LargeBinaryArray,
-    partitions: _Array,
+    partitions: Array,
     ids: pa.LargeBinaryArray | None,
     placements: pa.LargeBinaryArray | None = None,
 ) -> list[TopicChunk]:
@@ -122,7 +122,7 @@ def _added(changes: Iterable[TableChange]) -> TopicChunk:
     )
 
 
-def _order(chunk: TopicChunk, changes: Sequence[TableChange], used: int) -> _Array:
+def _order(chunk: TopicChunk, changes: Sequence[TableChange], used: int) -> Array:
     """The topics after changes, in the order of the names: row numbers of the chunk and, after these, of all added
     topics, of which ``used`` belong to earlier changes.
     """
@@ -163,8 +163,7 @@ def _own(column: pa.LargeBinaryArray) -> pa.LargeBinaryArray:
     return column.take(pa.array(np.arange(len(column))))
 
 
-_Array = np.ndarray[Any, Any]
-Shown: TypeAlias = Callable[[pa.LargeBinaryArray], "_Array | None"]
+Shown: TypeAlias = Callable[[pa.LargeBinaryArray], "Array | None"]
 
 
 class Place(NamedTuple):
@@ -190,7 +189,7 @@ class TopicTable:
     def of_columns(
         cls,
         names: pa.LargeBinaryArray,
-        partitions: _Array,
+        partitions: Array,
         ids: pa.LargeBinaryArray | None,
         shown: Shown | None = None,
         placements: pa.LargeBinaryArray | None = None,
