@@ -25,7 +25,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import ClassVar, Final, Self
 
 from broker_core.errors import BrokerCoreError, Cause, ListingFailed
 from broker_core.names import ListedNames, TopicName, partition_name
@@ -235,32 +235,43 @@ def sqlite_errors(path: Path) -> Iterator[None]:
         raise _translated(path, error) from error
 
 
+_CANNOT_OPEN: Final = ("SQLITE_CANTOPEN", "SQLITE_PERM", "SQLITE_AUTH")
+#: The errors by the beginnings of SQLite's names.
+_OF_SQLITE: Final[tuple[tuple[tuple[str, ...], type[CatalogError], str], ...]] = (
+    (
+        ("SQLITE_BUSY", "SQLITE_LOCKED"),
+        CatalogBusy,
+        "The catalogue {path} is being written by another process; try again when it is done",
+    ),
+    (("SQLITE_NOTADB",), CatalogUnusable, "{path} is not a catalogue: it is no SQLite database"),
+    (
+        ("SQLITE_CORRUPT",),
+        CatalogUnusable,
+        "The catalogue {path} is damaged ({error}); restore it from a copy or import it anew",
+    ),
+    (_CANNOT_OPEN, CatalogUnusable, "The catalogue {path} cannot be opened ({error})"),
+    (
+        ("SQLITE_READONLY",),
+        CatalogReadOnly,
+        "The catalogue {path} cannot be written ({error}): check the file's and folder's rights",
+    ),
+    (
+        ("SQLITE_FULL",),
+        CatalogFull,
+        "The catalogue {path} was not changed: the disk is full (or the folder of temporary files)",
+    ),
+)
+
+
 def _translated(path: Path, error: sqlite3.Error) -> CatalogError:
     name = getattr(error, "sqlite_errorname", "") or ""
-    if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-        return CatalogBusy(
-            f"The catalogue {path} is being written by another process; try again when it is done"
-        )
-    if name.startswith("SQLITE_NOTADB"):
-        return CatalogUnusable(f"{path} is not a catalogue: it is no SQLite database")
-    if name.startswith("SQLITE_CORRUPT"):
+    if name.startswith(_CANNOT_OPEN) and path.is_file() and not os.access(path.absolute().parent, os.W_OK):
         return CatalogUnusable(
-            f"The catalogue {path} is damaged ({error}); restore it from a copy or import it anew"
+            f"The catalogue {path} cannot be opened: SQLite keeps {path.name}-wal and {path.name}-shm beside it "
+            f"while it is read, and the folder {path.absolute().parent} cannot be written; make it writable, or "
+            "copy the file to a folder that is"
         )
-    if name.startswith(("SQLITE_CANTOPEN", "SQLITE_PERM", "SQLITE_AUTH")):
-        if path.is_file() and not os.access(path.absolute().parent, os.W_OK):
-            return CatalogUnusable(
-                f"The catalogue {path} cannot be opened: SQLite keeps {path.name}-wal and {path.name}-shm beside it "
-                f"while it is read, and the folder {path.absolute().parent} cannot be written; make it writable, or "
-                "copy the file to a folder that is"
-            )
-        return CatalogUnusable(f"The catalogue {path} cannot be opened ({error})")
-    if name.startswith("SQLITE_READONLY"):
-        return CatalogReadOnly(
-            f"The catalogue {path} cannot be written ({error}): check the file's and folder's rights"
-        )
-    if name.startswith("SQLITE_FULL"):
-        return CatalogFull(
-            f"The catalogue {path} was not changed: the disk is full (or the folder of temporary files)"
-        )
+    for names, kind, text in _OF_SQLITE:
+        if name.startswith(names):
+            return kind(text.format(path=path, error=error))
     return CatalogError(f"The catalogue {path} failed: {error}")

@@ -9,7 +9,6 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final
 
 import pyarrow as pa
@@ -30,9 +29,9 @@ from broker_core.names import (
     NON_PERSISTENT,
     PARTITION_SUFFIX,
     PERSISTENT,
-    ListedNames,
     Mode,
     NamespaceName,
+    count_listed,
 )
 from broker_core.plugin_api import PROPERTY
 from broker_core.snapshots import Snapshot
@@ -76,11 +75,6 @@ _LISTED: Final = (
 _LARGE: Final = 1 << 20
 
 
-@lru_cache(maxsize=1024)
-def _name_count(listed: str) -> int:
-    return len(ListedNames.parse(listed))
-
-
 def expected_bytes(
     connection: sqlite3.Connection, namespace: NamespaceName, mode: Mode, property_keys: Sequence[str] = ()
 ) -> int:
@@ -93,7 +87,7 @@ def expected_bytes(
         part = (str(namespace), code)
         names, text, parted = map(int, connection.execute(_SIZES, part).fetchone())
         if parted:
-            connection.create_function("listed_names", 1, _name_count, deterministic=True)
+            connection.create_function("listed_names", 1, count_listed, deterministic=True)
             names, text = map(int, connection.execute(_LISTED, part).fetchone())
             text += names * len(f"{PARTITION_SUFFIX}{max(names - 1, 0)}")
         # domain://namespace/, a tag, and a length of two bytes

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import io
 import sqlite3
-from collections.abc import Collection
-from typing import Any, Final
+from collections.abc import Callable, Collection
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -31,22 +31,16 @@ _PAIRS: Final = (
 _PAIRS_SCHEMA: Final = pa.schema(
     [("pairs", pa.list_(pa.struct([("key", pa.string()), ("value", pa.string())])))]
 )
-#: The SQL of each column that can be requested; configs are those that were set for the topic itself.
-_READ: Final = {
-    "partitions": "'listed', listed",
-    "topic_id": "'topic_id', hex(topic_id)",
-    "properties": "'properties', ifnull(properties, '{}')",
-    "configs": "'configs', ifnull(configs, '{}')",
-    "created": "'created', created",
-}
-_TYPES: Final = {
-    "base": pa.string(),
-    "listed": pa.string(),
-    "topic_id": pa.string(),
-    "properties": pa.string(),
-    "configs": pa.string(),
-    "created": pa.int64(),
-}
+
+
+class _Column(NamedTuple):
+    """A column that can be requested: its SQL, its type in JSON, and what makes it of the values that were read."""
+
+    sql: str
+    read: pa.DataType
+    made: Callable[[sqlite3.Connection, Any], Any]
+
+
 _OF: Final = " FROM topics WHERE namespace = (SELECT id FROM namespaces WHERE name = ?) AND domain = ? AND "
 _NAMED: Final = "base IN (SELECT value FROM json_each(?))"
 _BETWEEN: Final = "base BETWEEN ? AND ?"
@@ -138,25 +132,17 @@ def _read(
     keys: tuple[str | bytes, ...],
     wants: Collection[str],
 ) -> pa.RecordBatch:
-    read = ["'base', base", *(sql for name, sql in _READ.items() if name in wants)]
+    wanted = {name: column for name, column in _COLUMNS.items() if name in wants}
+    read = ["'base', base", *(f"'{name}', {column.sql}" for name, column in wanted.items())]
     query = f"SELECT CAST(group_concat(json_object({', '.join(read)}), char(10)) AS BLOB) {_OF}{condition}"
     (text,) = connection.execute(query, (str(namespace), code, *keys)).fetchone()
-    fields = ["base", *("listed" if name == "partitions" else name for name in _READ if name in wants)]
-    schema = pa.schema([(name, _TYPES[name]) for name in fields])
+    schema = pa.schema([("base", pa.string()), *((name, column.read) for name, column in wanted.items())])
     table = _parsed(text, schema)
     columns: dict[str, Any] = {
         TOPIC: with_ends(_of(table, "base").cast(pa.large_string()), f"{DOMAINS[code]}://{namespace}/", "")
     }
-    if "partitions" in wants:
-        columns["partitions"] = listed_partitions(_of(table, "listed"))
-    if "topic_id" in wants:
-        columns["topic_id"] = _ids(_of(table, "topic_id"))
-    if "properties" in wants:
-        columns["properties"] = _maps(connection, _of(table, "properties"))
-    if "configs" in wants:
-        columns["configs"] = _maps(connection, _of(table, "configs"))
-    if "created" in wants:
-        columns["created"] = _of(table, "created").cast(DETAIL_TYPES["created"])
+    for name, column in wanted.items():
+        columns[name] = column.made(connection, _of(table, name))
     return pa.RecordBatch.from_pydict(columns)
 
 
@@ -203,3 +189,13 @@ def _maps_of(lists: Any) -> Any:
     return pa.MapArray.from_arrays(
         pa.array(offsets), pc.struct_field(pairs, "key"), pc.struct_field(pairs, "value")
     )
+
+
+#: By name; configs are those that were set for the topic itself.
+_COLUMNS: Final = {
+    "partitions": _Column("listed", pa.string(), lambda _, values: listed_partitions(values)),
+    "topic_id": _Column("hex(topic_id)", pa.string(), lambda _, values: _ids(values)),
+    "properties": _Column("ifnull(properties, '{}')", pa.string(), _maps),
+    "configs": _Column("ifnull(configs, '{}')", pa.string(), _maps),
+    "created": _Column("created", pa.int64(), lambda _, values: values.cast(DETAIL_TYPES["created"])),
+}

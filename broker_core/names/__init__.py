@@ -26,6 +26,7 @@ if TYPE_CHECKING:  # of the core alone
     from broker_core.names.listed_names import MAX_PARTITIONS as MAX_PARTITIONS
     from broker_core.names.listed_names import NOTHING as NOTHING
     from broker_core.names.listed_names import ListedNames as ListedNames
+    from broker_core.names.listed_names import count_listed as count_listed
     from broker_core.names.listed_names import merge_listed as merge_listed
     from broker_core.names.name_columns import Array as Array
     from broker_core.names.name_columns import as_column as as_column
@@ -97,6 +98,7 @@ __getattr__ = lazy_exports(
         "is_ascending": ".hash_order",
         "listed_topic": ".name_columns",
         "matched_forms": ".name_columns",
+        "count_listed": ".listed_names",
         "merge_listed": ".listed_names",
         "name_of_hash_order": ".hash_order",
         "names_of_key": ".hash_order",

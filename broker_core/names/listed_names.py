@@ -17,7 +17,7 @@ from typing import Final
 
 from broker_core.names.partition_suffix import partition_name
 
-__all__ = ["MAX_PARTITIONS", "NOTHING", "PLAIN", "ListedNames", "merge_listed"]
+__all__ = ["MAX_PARTITIONS", "NOTHING", "PLAIN", "ListedNames", "count_listed", "merge_listed"]
 
 #: The most partitions that a topic may have; more would be a mistake that fills the memory of every reader.
 MAX_PARTITIONS: Final = 1_000_000
@@ -115,6 +115,11 @@ class ListedNames:
 
 PLAIN = ListedNames(plain=True)
 NOTHING = ListedNames(plain=False)
+
+
+def count_listed(text: str) -> int:
+    """How many names a compact form lists; a function of SQL."""
+    return len(_parse(text))
 
 
 def merge_listed(one: str, other: str) -> str:

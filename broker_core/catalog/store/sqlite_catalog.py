@@ -22,6 +22,7 @@ from broker_core.catalog.store.log_rows import read_catalog_id, read_changes, re
 from broker_core.catalog.store.topic_rows import (
     Edit,
     Require,
+    TopicWriter,
     edit_each,
     found_topics,
     listed_topic,
@@ -29,7 +30,6 @@ from broker_core.catalog.store.topic_rows import (
     named_topic,
     own_topic,
     topic_of_id,
-    write_topic,
 )
 from broker_core.catalog.topic_decisions import Decide, TopicWrite, adjustment, creation, deletion
 from broker_core.catalog.topic_record import TopicRecord
@@ -265,18 +265,20 @@ class SqliteCatalog(KafkaAdministration):
         self.migrate()
         with self._writing, self._borrowed() as connection:
             connection.execute("BEGIN IMMEDIATE")
-            changes: dict[NamespaceName, NamespaceChange] = {}
+            writers: dict[NamespaceName, TopicWriter] = {}
             removed = []
             for given in names:
                 name = _name_of(connection, given) if isinstance(given, uuid.UUID) else given
-                if name.namespace not in changes:
-                    changes[name.namespace] = NamespaceChange(connection, name.namespace, self.log_bounds)
+                if name.namespace not in writers:
+                    change = NamespaceChange(connection, name.namespace, self.log_bounds)
+                    writers[name.namespace] = TopicWriter(connection, change)
                 before = named_topic(connection, name)
-                write_topic(connection, changes[name.namespace], before, deletion(name)(before))
+                writers[name.namespace].write(before, deletion(name)(before))
+                writers[name.namespace].flush()
                 assert before is not None
                 removed.append(before)
-            for change in changes.values():
-                change.finish()
+            for writer in writers.values():
+                writer.change.finish()
             connection.execute("COMMIT")
             self.committed += 1
             return removed

@@ -33,7 +33,6 @@ __all__ = [
     "own_topic",
     "own_topics",
     "topic_of_id",
-    "write_topic",
 ]
 
 
@@ -149,7 +148,7 @@ class TopicWriter:
 
     def __init__(self, connection: sqlite3.Connection, change: NamespaceChange) -> None:
         self._connection = connection
-        self._change = change
+        self.change = change
         self._created = when(change.time)
         self._statement = ""
         self._rows: list[tuple[object, ...]] = []
@@ -175,17 +174,17 @@ class TopicWriter:
             )
             key, topic_id, texts = self._key(after), after.topic_id.bytes, _texts(after)
             listed, properties, configs = texts
-            row = (*key, listed, topic_id, properties, self._change.time, configs, after.replication)
+            row = (*key, listed, topic_id, properties, self.change.time, configs, after.replication)
             self._put(_INSERT, row)
-            self._change.log(Operation.CREATE, key[1:], topic_id, None, texts)
+            self.change.log(Operation.CREATE, key[1:], topic_id, None, texts)
         elif after is None and before is not None:
             key = self._key(before)
             self._put(_DELETE, key)
-            self._change.log(Operation.DELETE, key[1:], before.topic_id.bytes, _texts(before), None)
+            self.change.log(Operation.DELETE, key[1:], before.topic_id.bytes, _texts(before), None)
         elif before is not None and after is not None and after != before:
             key, texts = self._key(after), _texts(after)
             self._put(_UPDATE, (*texts, after.replication, *key))
-            self._change.log(Operation.UPDATE, key[1:], after.topic_id.bytes, _texts(before), texts)
+            self.change.log(Operation.UPDATE, key[1:], after.topic_id.bytes, _texts(before), texts)
         return after
 
     def flush(self) -> None:
@@ -193,7 +192,7 @@ class TopicWriter:
         if self._rows:
             self._connection.executemany(self._statement, self._rows)
             self._rows = []
-        self._change.flush()
+        self.change.flush()
 
     def _put(self, statement: str, row: tuple[object, ...]) -> None:
         if statement != self._statement:
@@ -202,20 +201,7 @@ class TopicWriter:
         self._rows.append(row)
 
     def _key(self, topic: TopicRecord) -> tuple[int, int, str]:
-        return self._change.id, DOMAINS.index(topic.name.domain), topic.name.local
-
-
-def write_topic(
-    connection: sqlite3.Connection,
-    change: NamespaceChange,
-    before: TopicRecord | None,
-    after: TopicRecord | None,
-) -> TopicRecord | None:
-    """Bring one topic from ``before`` to ``after``: :meth:`TopicWriter.write`."""
-    writer = TopicWriter(connection, change)
-    written = writer.write(before, after)
-    writer.flush()
-    return written
+        return self.change.id, DOMAINS.index(topic.name.domain), topic.name.local
 
 
 def _texts(topic: TopicRecord) -> LoggedTexts:

@@ -16,7 +16,7 @@ from typing import BinaryIO, Final
 from broker_core.catalog.catalog_errors import PairRefused
 from broker_core.catalog.topic_files.topic_file_reader import UNTOLD, TopicInFile, TopicLines
 from broker_core.compact_json import compact_json
-from broker_core.names import ListedNames, NamespaceName, merge_listed, new_topic_ids
+from broker_core.names import ListedNames, NamespaceName, count_listed, merge_listed, new_topic_ids
 
 __all__ = ["Staged", "stage_file"]
 
@@ -116,7 +116,7 @@ def stage_file(
     :exc:`~broker_core.catalog.PairRefused`.
     """
     connection.create_function("merge_staged", 2, _merge_staged, deterministic=True)
-    connection.create_function("count_listed", 1, _count_listed, deterministic=True)
+    connection.create_function("count_listed", 1, count_listed, deterministic=True)
     connection.execute("PRAGMA temp_store = FILE")
     connection.execute(_STAGED)
     connection.execute(_KINDS)
@@ -153,10 +153,6 @@ def _merge_staged(one: str, other: str) -> str:
     if UNTOLD in (one, other):
         return other if one == UNTOLD else one
     return merge_listed(one, other)
-
-
-def _count_listed(listed: str) -> int:
-    return len(ListedNames.parse(listed))
 
 
 def _stage(

@@ -32,7 +32,7 @@ from broker_core.listing.rendered.detail_values import (
 )
 from broker_core.listing.rendered.name_blocks import NameBlock, RenderedNames
 from broker_core.listing.rendered.names import NAME_SCHEMA
-from broker_core.listing.rendered.pieces import BLOCK, BlockSize, arrow_stream, separated
+from broker_core.listing.rendered.pieces import BLOCK, USUAL_SIZE, BlockSize, arrow_stream, separated
 from broker_core.names import Array, column_data, split_partitions
 
 __all__ = [
@@ -140,24 +140,24 @@ SHOWN_DETAILS: Final[Mapping[str, pa.DataType]] = MappingProxyType(
 
 
 def detail_json_items(
-    names: RenderedNames, details: Details, columns: Sequence[str], size: BlockSize | None = None
+    names: RenderedNames, details: Details, columns: Sequence[str], size: BlockSize = USUAL_SIZE
 ) -> Iterator[bytes | memoryview]:
     """The objects with commas between, for the brackets of an array."""
-    return _objects(names, details, columns, b",", b"", size or BlockSize())
+    return _objects(names, details, columns, b",", b"", size)
 
 
 def detail_ndjson(
-    names: RenderedNames, details: Details, columns: Sequence[str], size: BlockSize | None = None
+    names: RenderedNames, details: Details, columns: Sequence[str], size: BlockSize = USUAL_SIZE
 ) -> Iterator[bytes | memoryview]:
     """The objects, one a line."""
-    return _objects(names, details, columns, b"\n", b"\n", size or BlockSize())
+    return _objects(names, details, columns, b"\n", b"\n", size)
 
 
 def detail_arrow(
-    names: RenderedNames, details: Details, columns: Sequence[str], size: BlockSize | None = None
+    names: RenderedNames, details: Details, columns: Sequence[str], size: BlockSize = USUAL_SIZE
 ) -> Iterator[bytes | memoryview]:
     """An Arrow IPC stream of :func:`detail_schema`."""
-    schema, size = detail_schema(columns), size or BlockSize()
+    schema = detail_schema(columns)
     batches = (_batch(block, columns, schema) for block in detail_blocks(names, details, size))
     return arrow_stream(schema, batches, size)
 

@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from broker_core.listing.rendered.name_blocks import NameBlock, RenderedNames, has_line_feed, name_blocks
-from broker_core.listing.rendered.pieces import BlockSize, arrow_stream, separated
+from broker_core.listing.rendered.pieces import USUAL_SIZE, BlockSize, arrow_stream, separated
 from broker_core.names import PARTITION_SUFFIX, split_partitions
 
 __all__ = [
@@ -46,31 +46,27 @@ class LineFeedInName(ValueError):
     """A name has a line feed, so that the names cannot be lines of text."""
 
 
-def names_text(names: RenderedNames, size: BlockSize | None = None) -> Iterator[bytes | memoryview]:
+def names_text(names: RenderedNames, size: BlockSize = USUAL_SIZE) -> Iterator[bytes | memoryview]:
     """One full name a line. The first ``next()`` raises :exc:`LineFeedInName` if a name has a line feed."""
     if has_line_feed(names):
         raise LineFeedInName("a topic's name has a line feed, so that names cannot be lines of text")
-    size = size or BlockSize()
     yield from separated((block.with_separator(b"\n") for block in name_blocks(names, size)), 1, b"\n", size)
 
 
-def names_json_items(names: RenderedNames, size: BlockSize | None = None) -> Iterator[bytes | memoryview]:
+def names_json_items(names: RenderedNames, size: BlockSize = USUAL_SIZE) -> Iterator[bytes | memoryview]:
     """Full names as JSON strings with commas between, for the brackets of an array."""
-    size = size or BlockSize()
     return separated((block.separated_in_json(b'","') for block in name_blocks(names, size)), 2, b'"', size)
 
 
-def names_ndjson(names: RenderedNames, size: BlockSize | None = None) -> Iterator[bytes | memoryview]:
+def names_ndjson(names: RenderedNames, size: BlockSize = USUAL_SIZE) -> Iterator[bytes | memoryview]:
     """One full name a line, as a JSON string."""
-    size = size or BlockSize()
     return separated(
         (block.separated_in_json(b'"\n"') for block in name_blocks(names, size)), 2, b'"\n', size
     )
 
 
-def names_arrow(names: RenderedNames, size: BlockSize | None = None) -> Iterator[bytes | memoryview]:
+def names_arrow(names: RenderedNames, size: BlockSize = USUAL_SIZE) -> Iterator[bytes | memoryview]:
     """An Arrow IPC stream with one column ``name`` (``utf8``)."""
-    size = size or BlockSize()
     columns = (
         block.with_separator(b"").cast(pa.large_string()).cast(pa.string())
         for block in name_blocks(names, size)
@@ -81,12 +77,11 @@ def names_arrow(names: RenderedNames, size: BlockSize | None = None) -> Iterator
 
 
 def partitioned_topics_json_items(
-    names: RenderedNames, size: BlockSize | None = None
+    names: RenderedNames, size: BlockSize = USUAL_SIZE
 ) -> Iterator[bytes | memoryview]:
     """The topics that have a partition among ``names``, in the pieces of
     :func:`~broker_core.listing.rendered.names.names_json_items`.
     """
-    size = size or BlockSize()
     blocks = (NameBlock(topics.cast(pa.large_binary()), 0) for topics in partitioned_topics(names, size))
     return separated((block.separated_in_json(b'","') for block in blocks), 2, b'"', size)
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from broker_core.names import column_data
 
-__all__ = ["BLOCK", "BlockSize", "arrow_stream", "joined_pieces", "separated"]
+__all__ = ["BLOCK", "USUAL_SIZE", "BlockSize", "arrow_stream", "joined_pieces", "separated"]
 
 
 #: Bytes of the names of a block, about, and the most that a piece has as a rule.
@@ -29,6 +29,10 @@ class BlockSize:
 
     def __init__(self, size: int = BLOCK) -> None:
         self.bytes = size
+
+
+#: Of readers that do not change it.
+USUAL_SIZE: Final = BlockSize()
 
 
 #: Pieces of less than this part of a block are joined, at most ``_MOST`` at once: each may have taken some 50

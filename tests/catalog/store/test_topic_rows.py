@@ -1,15 +1,16 @@
 from __future__ import annotations
 
+import sqlite3
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from broker_core.catalog.store.change_log_writer import NamespaceChange
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.store.topic_rows import (
     TopicWriter,
     listed_topic,
     named_topic,
     own_topic,
-    write_topic,
 )
 from broker_core.catalog.topic_record import TopicRecord
 from broker_core.change_log import CatalogVersion, Changes, Operation
@@ -24,6 +25,18 @@ def new_record(name: TopicName, listed: ListedNames, properties: dict[str, str])
 
 X = TopicName.parse("non-persistent://a/b/x")
 PARTITION = TopicName.parse("non-persistent://a/b/x-partition-1")
+
+
+def write_topic(
+    connection: sqlite3.Connection,
+    change: NamespaceChange,
+    before: TopicRecord | None,
+    after: TopicRecord | None,
+) -> TopicRecord | None:
+    writer = TopicWriter(connection, change)
+    written = writer.write(before, after)
+    writer.flush()
+    return written
 
 
 def test_a_topic_is_written_and_logged(catalog: SqliteCatalog) -> None:
