@@ -41,7 +41,8 @@ class PrivateFile(AbstractContextManager["PrivateFile"]):
     def write(self, *data: Any) -> None:
         """Append buffers of bytes or numbers. Raises :exc:`StoreFailed` if there is no room."""
         with self._failing():
-            for view in map(memoryview, data):
+            for buffer in data:
+                view = memoryview(buffer)
                 self._file.write(view)
                 self.size += view.nbytes
 
