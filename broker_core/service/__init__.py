@@ -9,7 +9,7 @@ from broker_core.service.admission import Admission, OtherName, OtherPrincipal
 from broker_core.service.audit import Action, Attempt, AuditRow, Outcome, fields_text
 from broker_core.service.change import Changed, TopicEditor, right_to
 from broker_core.service.failure_pace import FailurePace
-from broker_core.service.find import REFUSED_BY_ACLS, Find, Found, TopicAsker, client_count
+from broker_core.service.find import REFUSED_BY_ACLS, Find, Found, TopicAsker, client_count, is_ordinary
 from broker_core.service.following.change_watch import ChangeWatch
 from broker_core.service.following.follower import AnswerChange, ChangeEvent, ChangeRenderer, Follower
 from broker_core.service.following.listing_feed import ListingFeed
@@ -86,6 +86,7 @@ __all__ = [
     "check_user",
     "client_count",
     "fields_text",
+    "is_ordinary",
     "partition_names",
     "read_version",
     "right_to",

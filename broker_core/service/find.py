@@ -31,7 +31,7 @@ from broker_core.pipeline import Pipeline, one_line_of_denials
 from broker_core.plugin_api import ListingRequest
 from broker_core.service.plugin_topics import Known, Memo, PluginTopics
 
-__all__ = ["REFUSED_BY_ACLS", "Find", "Found", "TopicAsker", "client_count"]
+__all__ = ["REFUSED_BY_ACLS", "Find", "Found", "TopicAsker", "client_count", "is_ordinary"]
 
 #: Topics that are looked for at a time: a thread reads so many before others have their turn.
 _READ: Final = 500
@@ -73,6 +73,11 @@ class TopicAsker:
     def may_exist(self, topic: TopicName) -> bool:
         """Whether the protocol can have a topic of this name."""
         return self.can_have is None or self.can_have(topic)
+
+
+def is_ordinary(topic: TopicName) -> bool:
+    """Whether a topic is none of the system's, whose names no listing has."""
+    return not topic.is_system
 
 
 class Found(NamedTuple):

@@ -27,7 +27,7 @@ from broker_core.servers.http.api.topic_object import (
     TopicObject,
     topic_of,
 )
-from broker_core.service import Found, TopicAsker
+from broker_core.service import Found, TopicAsker, is_ordinary
 
 __all__ = ["SHOWN_REPLIES", "found_topic", "operations", "shown", "topic_asker"]
 
@@ -89,7 +89,7 @@ def topic_asker(request: ApiRequest) -> TopicAsker:
         asker=request.asker,
         action="list",
         of_namespace=True,
-        can_have=lambda topic: not topic.is_system,
+        can_have=is_ordinary,
         wants=_WANTS,
         deadline=request.deadline,
     )
