@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Final, Protocol
 
 import structlog
@@ -312,7 +311,7 @@ class ClientConnection(asyncio.Protocol):
         if self._awaited is None:
             self._awaited = ConnectionTasks(load)
         self._holding += awaited.holds
-        self._awaited.start(awaited.reply(), size, partial(self._replied, awaited))
+        self._awaited.start(awaited.reply(), size, self._replied, awaited)
 
     def _replied(self, awaited: Awaited, task: asyncio.Task[bytes | Closing | None]) -> None:
         """A reply that was awaited is known, unless the client is gone."""
@@ -349,8 +348,7 @@ class ClientConnection(asyncio.Protocol):
                 return
             load = self._context.load
             if len(self._requests) < _MOST_REQUESTS and load.has_room_for(size) and load.slots.take():
-                ended = partial(self._request_ended, job)
-                self._requests.start(self._answer(job, self._client.last), size, ended)
+                self._requests.start(self._answer(job, self._client.last), size, self._request_ended, job)
                 return
             refusal = job.no_place()
         except Exception as error:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from functools import partial
 from operator import attrgetter
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
 from broker_core.concurrency import ended_within
 from broker_core.memory import let_go_of_cancelled
@@ -21,6 +21,9 @@ _MAX_BUFFERED: Final = 64 * 1024 * 1024
 _SMALL_COMMAND: Final = 4096
 #: Seconds for requests to end that were cancelled.
 _LAST_TASKS: Final = 5.0
+
+
+_Of = TypeVar("_Of")
 
 
 class _Connection(Protocol):
@@ -105,10 +108,11 @@ class ServerLoad:
 class ConnectionTasks:
     """Tasks of one connection for its commands, which are held while they are under way."""
 
-    __slots__ = ("_load", "_tasks")
+    __slots__ = ("_load", "_loop", "_tasks")
 
     def __init__(self, load: ServerLoad) -> None:
         self._load = load
+        self._loop = asyncio.get_running_loop()
         self._tasks: set[asyncio.Task[Any]] = set()
 
     def __len__(self) -> int:
@@ -118,23 +122,26 @@ class ConnectionTasks:
         self,
         work: Coroutine[Any, Any, Any],
         size: int,
-        ended: Callable[[asyncio.Task[Any]], None],
+        ended: Callable[[_Of, asyncio.Task[Any]], None],
+        of: _Of,
     ) -> None:
-        """Run the work of a command of ``size`` bytes; ``ended`` is called even if it was never begun."""
-        task = asyncio.get_running_loop().create_task(work)
+        """Run the work of a command of ``size`` bytes; ``ended`` is called with ``of`` even if it was never begun."""
+        task = self._loop.create_task(work)
         self._tasks.add(task)
         self._load.request_tasks.add(task)
-        task.add_done_callback(partial(self._done, self._load.hold_command(size), ended))
+        task.add_done_callback(partial(self._done, self._load.hold_command(size), ended, of))
 
     def cancel(self) -> None:
         """Give up all tasks: the client is gone."""
         for task in self._tasks:
             task.cancel()
 
-    def _done(self, held: int, ended: Callable[[asyncio.Task[Any]], None], task: asyncio.Task[Any]) -> None:
+    def _done(
+        self, held: int, ended: Callable[[_Of, asyncio.Task[Any]], None], of: _Of, task: asyncio.Task[Any]
+    ) -> None:
         self._load.hold(-held)
         self._tasks.discard(task)
         self._load.request_tasks.discard(task)
         if task.cancelled():
             let_go_of_cancelled(task)
-        ended(task)
+        ended(of, task)

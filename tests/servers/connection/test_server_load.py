@@ -135,7 +135,7 @@ async def test_the_end_waits_for_cancelled_requests() -> None:
             ended.append("request")
 
     tasks = ConnectionTasks(load)
-    tasks.start(request(), 1, lambda _: None)
+    tasks.start(request(), 1, lambda *_: None, None)
     await asyncio.sleep(0)
     tasks.cancel()
     await load.close(0)
@@ -144,14 +144,14 @@ async def test_the_end_waits_for_cancelled_requests() -> None:
 
 @pytest.mark.parametrize("end", ["cancelled before it begins", "cancelled", "done", "failed"])
 async def test_a_command_is_held_while_its_task_is_under_way(end: str) -> None:
-    load, gate, ended = ServerLoad(), asyncio.Event(), list[asyncio.Task[Any]]()
+    load, gate, ended = ServerLoad(), asyncio.Event(), list[tuple[str, asyncio.Task[Any]]]()
     tasks = ConnectionTasks(load)
 
     async def work() -> int:
         await gate.wait()
         return 7 if end == "done" else 1 // 0
 
-    tasks.start(work(), 10_000, ended.append)
+    tasks.start(work(), 10_000, lambda of, task: ended.append((of, task)), "of")
     assert (len(tasks), load.buffered_bytes, len(load.request_tasks)) == (1, 10_000, 1)
     if end == "cancelled":
         await asyncio.sleep(0)
@@ -159,10 +159,12 @@ async def test_a_command_is_held_while_its_task_is_under_way(end: str) -> None:
         tasks.cancel()
     gate.set()
     await eventually(lambda: bool(ended))
+    ((of, task),) = ended
+    assert of == "of"
     assert (len(tasks), load.buffered_bytes, len(load.request_tasks)) == (0, 0, 0)
     if end == "done":
-        assert ended[0].result() == 7
+        assert task.result() == 7
     elif end == "failed":
-        assert isinstance(ended[0].exception(), ZeroDivisionError)
+        assert isinstance(task.exception(), ZeroDivisionError)
     else:
-        assert ended[0].cancelled()
+        assert task.cancelled()
