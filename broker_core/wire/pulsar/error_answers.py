@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from broker_core.errors import ServerError
-from broker_core.wire.pulsar.lookup_commands import LOOKUP_COMMANDS, error_fields
+from broker_core.wire.pulsar.lookup_commands import LOOKUP_COMMANDS, set_error
 from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand
 
 __all__ = ["awaits_answer", "refusal_in_own_form"]
@@ -70,9 +70,7 @@ def refusal_in_own_form(
     if command.type == BaseCommand.NEW_TXN:
         # Java finds the coordinator's requests by this half of a transaction's id, and closes if it is missing.
         body.txnid_most_bits = command.newTxn.tc_id
-    code_field, text_field = error_fields(body.DESCRIPTOR)
-    setattr(body, code_field, code)
-    setattr(body, text_field, message)
+    set_error(body, code, message)
     return answer
 
 

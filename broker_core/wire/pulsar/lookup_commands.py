@@ -18,7 +18,7 @@ from broker_core.counted import counted
 from broker_core.errors import ServerError
 from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand, CommandLookupTopicResponse
 
-__all__ = ["LOOKUP_COMMANDS", "MOST_PARTITIONS", "LookupCommand", "error_fields"]
+__all__ = ["LOOKUP_COMMANDS", "MOST_PARTITIONS", "LookupCommand", "set_error"]
 
 #: The number of partitions is unsigned in an answer, but Java and Go read it into a signed int.
 MOST_PARTITIONS: Final = 2**31 - 1
@@ -80,15 +80,13 @@ class LookupCommand:
         outcome = body.DESCRIPTOR.fields_by_name.get("response")
         if outcome is not None:
             body.response = outcome.enum_type.values_by_name["Failed"].number
-        code_field, text_field = error_fields(body.DESCRIPTOR)
-        setattr(body, code_field, code)
-        setattr(body, text_field, message)
+        set_error(body, code, message)
         return answer
 
     def is_refusal(self, answer: BaseCommand) -> bool:
         """Whether an answer refuses the request."""
         body = self.response_body(answer)
-        if body.HasField(error_fields(body.DESCRIPTOR)[0]):
+        if body.HasField(_error_fields(body.DESCRIPTOR)[0]):
             return True
         outcome = body.DESCRIPTOR.fields_by_name.get("response")
         return outcome is not None and body.response == outcome.enum_type.values_by_name["Failed"].number
@@ -96,16 +94,13 @@ class LookupCommand:
     def error(self, answer: BaseCommand) -> tuple[int, str]:
         """Code and text of an answer that refuses the request; of any other one, the defaults of the fields."""
         body = self.response_body(answer)
-        code, text = error_fields(body.DESCRIPTOR)
+        code, text = _error_fields(body.DESCRIPTOR)
         return getattr(body, code), getattr(body, text)
 
     def denial(self, answer: BaseCommand) -> str | None:
         """The text of an answer that refuses the request for lack of rights; ``None`` for any other one."""
-        body = self.response_body(answer)
-        code, text = error_fields(body.DESCRIPTOR)
-        if not body.HasField(code) or getattr(body, code) != ServerError.AuthorizationError:
-            return None
-        return str(getattr(body, text))
+        code, text = self.error(answer)
+        return text if code == ServerError.AuthorizationError else None
 
     def relayable_fault(self, answer: BaseCommand) -> str | None:
         """The reason why a broker's answer is not passed on, if so."""
@@ -124,20 +119,24 @@ class LookupCommand:
         body = self.response_body(answer)
         body.request_id = request_id
         _clear(body, _OF_THE_SENDER)
-        code_field, text_field = error_fields(body.DESCRIPTOR)
+        code_field, text_field = _error_fields(body.DESCRIPTOR)
         if body.HasField(code_field):
-            code, text = known(getattr(body, code_field), getattr(body, text_field))
-            setattr(body, code_field, code)
-            setattr(body, text_field, text)
+            set_error(body, *known(getattr(body, code_field), getattr(body, text_field)))
 
 
 def _body_name(kind: int) -> str:
     return BaseCommand.DESCRIPTOR.fields_by_number[kind].name
 
 
-def error_fields(body: Descriptor) -> tuple[str, str]:
+def _error_fields(body: Descriptor) -> tuple[str, str]:
     """The names of the fields of an answer that hold the code and the text of an error."""
     return next(names for names in _ERRORS if names[0] in body.fields_by_name)
+
+
+def set_error(body: Any, code: ServerError, text: str) -> None:
+    """Put the code and the text of an error into the body of an answer."""
+    for name, value in zip(_error_fields(body.DESCRIPTOR), (code, text), strict=True):
+        setattr(body, name, value)
 
 
 def _clear(body: Any, names: tuple[str, ...]) -> None:
