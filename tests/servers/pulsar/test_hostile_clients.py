@@ -98,14 +98,6 @@ async def test_truncated_frames() -> None:
         await lives(s)
 
 
-async def test_a_frame_byte_by_byte() -> None:
-    frame = commands.get_topics(1, "t/n")
-    async with serving(MemoryLister(NAMES)) as s, await s.client() as client:
-        for position in range(len(frame)):
-            await client.send(frame[position : position + 1])
-        assert RawClient.answer(await client.receive(), 1).topics
-
-
 @pytest.mark.parametrize("total", [0, 1, 3, 8, 2**31 - 1, 2**31, 2**32 - 1])
 @pytest.mark.parametrize("command", [5, 2**31 - 1, 2**31, 2**32 - 1])
 async def test_sizes_that_lie(total: int, command: int) -> None:

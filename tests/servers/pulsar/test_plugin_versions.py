@@ -55,16 +55,6 @@ async def test_an_answer_with_a_version_is_built_once() -> None:
         assert topics(await client.ask(NAMESPACE)) == [C]
 
 
-async def test_without_a_version_nothing_is_kept() -> None:
-    source = Versioned()
-    source.version = None
-    async with serving(plugins={"p": source.plugin()}) as s, await s.client() as client:
-        await client.ask(NAMESPACE)
-        source.topics = [C]
-        assert topics(await client.ask(NAMESPACE)) == [C]
-        assert len(s.pipeline.answers) == 0
-
-
 async def test_masks_apply_to_kept_answers_each_time() -> None:
     shown = "/a"
     plugins = {"p": Versioned().plugin(), "m": masking(lambda topics: pc.match_substring(topics, shown))}

@@ -6,8 +6,6 @@ import ssl
 from ipaddress import ip_network
 from pathlib import Path
 
-import pytest
-
 from broker_core import hookimpl
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.servers.arrival import ServerCertificate
@@ -17,7 +15,7 @@ from broker_core.wire.pulsar import commands
 from tests.support.certificates import Authority
 from tests.support.memory_lister import MemoryLister
 from tests.support.pulsar_serving import serving
-from tests.support.raw_client import Closed, RawClient
+from tests.support.raw_client import RawClient
 
 LINE = b"PROXY TCP4 192.0.2.7 192.0.2.11 56324 443\r\n"
 OTHER = b"PROXY TCP6 2001:db8::7 2001:db8::11 56324 443\r\n"
@@ -69,18 +67,6 @@ async def test_limits_are_by_the_address_of_the_client() -> None:
         await other.receive()
         second = s.closed_at_end(await proxied(s.address, LINE, commands.connect("Pulsar-Java")))
         assert "connections of one address" in (await second.receive()).error.message
-
-
-@pytest.mark.parametrize(
-    "sent", [commands.connect("Pulsar-Java"), b"PROXY TCP4 nobody x 1 2\r\n", b"GET / HTTP/1.1\r\n"]
-)
-async def test_a_proxy_without_a_preamble_is_closed(sent: bytes) -> None:
-    async with serving(options=options()) as s:
-        client = s.closed_at_end(await proxied(s.address, sent))
-        with pytest.raises(Closed):
-            await client.receive()
-        assert s.sample("haproxy_preambles_total", outcome="refused") == 1
-        assert s.server.connections == 0
 
 
 async def test_the_preamble_comes_before_tls(tmp_path: Path) -> None:

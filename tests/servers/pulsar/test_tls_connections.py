@@ -5,15 +5,12 @@ from __future__ import annotations
 import ssl
 from typing import Any
 
-import pytest
-
 from broker_core.servers.arrival import ServerCertificate
-from broker_core.servers.pulsar import PulsarOptions
 from broker_core.wire.pulsar import commands
 from tests.support.eventually import eventually
 from tests.support.memory_lister import MemoryLister
 from tests.support.pulsar_serving import serving
-from tests.support.raw_client import Closed, RawClient
+from tests.support.raw_client import RawClient
 
 NAMES = [f"persistent://t/n/{'x' * 60}-{number:05d}" for number in range(60_000)]
 ALL = "Pulsar-CPP-v3.5.1"
@@ -50,27 +47,3 @@ async def test_slow_readers_hold_no_more_than_their_permits(
         for reader in readers:
             assert len(RawClient.answer(await reader.receive(), 1).topics) == 60_000
             await reader.ping()
-
-
-async def test_who_gets_no_place_is_told_so_over_tls(
-    certificate: ServerCertificate, trusting: ssl.SSLContext
-) -> None:
-    async with serving(tls=certificate, options=PulsarOptions(connections=1)) as s:
-        await s.tls_client(trusting)
-        refused = await s.tls_client(trusting, handshake=False)
-        await refused.send(commands.connect("Pulsar-Java"))
-        assert "maximum number of connections" in (await refused.receive()).error.message
-        with pytest.raises(Closed):
-            await refused.receive()
-
-
-async def test_a_failed_handshake_gives_its_place_back(certificate: ServerCertificate) -> None:
-    async with serving(tls=certificate, options=PulsarOptions(connections=1)) as s:
-        assert s.tls_address is not None
-        for _ in range(3):
-            client = s.closed_at_end(await RawClient.open(s.tls_address, handshake=False))
-            await client.send(commands.connect("Pulsar-Java"))  # not TLS
-            with pytest.raises(Closed):
-                await client.receive()
-        assert s.server._arrivals.places.taken == 0
-        assert s.sample("tls_handshakes_total", listener="pulsar", outcome="not_tls") == 3
