@@ -90,7 +90,7 @@ class Pipeline:
         self._authorization = authorization or Authorization()
         #: Called once there are other rules.
         self.on_rules: list[Callable[[], None]] = []
-        self._budget = TimeBudget(self.options.time_budget, "listing", TooManyRequests)
+        self._budget = TimeBudget(self.options.time_budget, "The listing took longer than", TooManyRequests)
         self.estimates = Estimates()
         self.answers = AnswerStore(permits.snapshots, permits.leases)
         permits.caches.show("plugin answers", self.answers.state)

@@ -62,7 +62,7 @@ class TopicQuestions:
         self._dispatcher = dispatcher
         self._permits = permits
         self._detailing = detailing
-        self.budget = TimeBudget(options.time_budget, "lookup", ListingFailed)
+        self.budget = TimeBudget(options.time_budget, "The lookup took longer than", ListingFailed)
         self._workers = workers
         self._listers = listers
         self._estimates = Estimates()

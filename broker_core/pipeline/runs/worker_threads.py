@@ -108,13 +108,13 @@ _REASON: Final = "time"
 
 
 class TimeBudget:
-    """The time for each question: ``seconds``; a question that takes longer fails with ``failure``, which names it."""
+    """The time for each question, ``seconds``; after it comes ``failure``: its message is ``text`` with the seconds."""
 
-    __slots__ = ("_failure", "_name", "seconds")
+    __slots__ = ("_failure", "_text", "seconds")
 
-    def __init__(self, seconds: float, name: str, failure: type[ListingFailed]) -> None:
+    def __init__(self, seconds: float, text: str, failure: type[ListingFailed]) -> None:
         self.seconds = seconds
-        self._name = name
+        self._text = text
         self._failure = failure
 
     def deadline(self) -> float:
@@ -127,9 +127,7 @@ class TimeBudget:
 
     def too_late(self) -> ListingFailed:
         """The error of a question that took longer."""
-        return self._failure(
-            f"The {self._name} took longer than {self.seconds:g} s", reason=_REASON, cause=Cause.TIME
-        )
+        return self._failure(f"{self._text} {self.seconds:g} s", reason=_REASON, cause=Cause.TIME)
 
 
 class _Until:
