@@ -83,8 +83,10 @@ class ApiAdmission:
 
     @contextmanager
     def ended_by(self, end: Callable[[], None]) -> Iterator[None]:
-        """Call ``end`` if the server stops within the block."""
+        """Call ``end`` if the server stops within the block, or now if it stops already."""
         self._on_drain[end] = None
+        if self.draining:
+            end()
         try:
             yield
         finally:

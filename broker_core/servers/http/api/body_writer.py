@@ -121,6 +121,7 @@ class _Source:
         first: list[Piece] = [body.begin]  # with the first piece: nothing is known to be sent before
         for piece in body.pieces:
             yield from self._packed([*first, piece], compress)
+            del piece  # the permits are for one piece: it goes before the next one is made
             first = []
         yield from self._packed([*first, body.end], compress, is_last=True)
 

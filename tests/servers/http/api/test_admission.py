@@ -83,6 +83,15 @@ def test_nobody_has_all_streams_and_they_end_with_the_server() -> None:
     assert admission.streams == 0
 
 
+def test_a_stream_that_begins_while_the_server_stops_ends_at_once() -> None:
+    admission, closed = ApiAdmission(), list[str]()
+    with admission.place(ONE):  # it waited for a gate, say
+        admission.drain()
+        with admission.stream("a", lambda: closed.append("a")):
+            assert closed == ["a"]
+    assert admission.streams == 0
+
+
 def test_a_small_server_has_a_place_for_a_stream() -> None:
     for limit in (1, 8):
         with ApiAdmission(limit).stream("a", lambda: None):

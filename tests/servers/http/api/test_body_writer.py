@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 import threading
+import zlib
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Self
+from weakref import ref
 
 import aiohttp
 import pytest
@@ -118,6 +120,34 @@ async def test_a_client_of_http_1_0_reads_to_the_end(tmp_path: Path, monkeypatch
         head, _, body = said.partition(b"\r\n\r\n")
         assert b"chunked" not in head
         assert len(body) == made.size + 2
+
+
+class PiecesAlive:
+    """Three pieces, and how many of the earlier ones are still held as each is made."""
+
+    def __init__(self) -> None:
+        self.made: list[ref[memoryview]] = []
+        self.alive: list[int] = []
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> memoryview:
+        self.alive.append(sum(each() is not None for each in self.made))
+        if len(self.made) == 3:
+            raise StopIteration
+        piece = memoryview(b"a" * 100_000)
+        self.made.append(ref(piece))
+        return piece
+
+
+@pytest.mark.parametrize("compress", [None, zlib.compressobj(1, wbits=31)])
+def test_a_piece_is_gone_before_the_next_one_is_made(compress: Any) -> None:
+    pieces = PiecesAlive()
+    source = body_writer._Source(RenderedBody("text/plain", pieces, BlockSize(), 300_000), compress)
+    while source.next() is not None:
+        pass
+    assert pieces.alive == [0, 0, 0, 0]
 
 
 async def test_pieces_are_small_until_the_reader_is_known_to_be_quick(
