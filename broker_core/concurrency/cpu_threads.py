@@ -49,7 +49,7 @@ class _CpuThreads:
         self.until_end = self._until_end(loop)
 
     async def _until_end(self, loop: asyncio.AbstractEventLoop) -> AsyncGenerator[None]:
-        """An asynchronous generator, since a loop closes those at its end: then no thread stays."""
+        """An asynchronous generator, since ``asyncio.run`` closes those at the loop's end: then no thread stays."""
         try:
             yield
         finally:
@@ -68,10 +68,18 @@ async def in_thread(key: object, work: Callable[..., T], *arguments: object) -> 
     loop = asyncio.get_running_loop()
     threads = _of_loops.get(loop)
     if threads is None:
+        _end_closed_loops()
         threads = _of_loops[loop] = _CpuThreads(loop)
         await anext(threads.until_end)
     async with threads.places.place(str(key)):
         return await loop.run_in_executor(threads.pool, work, *arguments)
+
+
+def _end_closed_loops() -> None:
+    """Let threads of loops go that were closed alone, without their generators: a program may do so again and again."""
+    for loop in list(_of_loops):
+        if loop.is_closed() and (ended := _of_loops.pop(loop, None)) is not None:
+            ended.pool.shutdown(wait=False, cancel_futures=True)
 
 
 Steps: TypeAlias = "Generator[bool, None, T]"

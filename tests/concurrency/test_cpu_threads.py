@@ -69,3 +69,19 @@ async def test_an_error_is_raised_and_a_cancelled_call_that_waits_is_not_made() 
     with pytest.raises(asyncio.CancelledError):
         await waits
     assert "b1" not in work.begun
+
+
+def test_threads_end_with_their_loop_and_with_the_next_one_where_it_was_only_closed() -> None:
+    ended = asyncio.run(in_thread("a", threading.current_thread))
+    ended.join(60)
+    assert not ended.is_alive()
+    of_closed = []
+    for _ in range(3):
+        loop = asyncio.new_event_loop()
+        of_closed.append((loop, loop.run_until_complete(in_thread("a", threading.current_thread))))
+        loop.close()
+    asyncio.run(in_thread("a", threading.current_thread))
+    for loop, thread in of_closed:
+        assert loop not in cpu_threads._of_loops
+        thread.join(60)
+        assert not thread.is_alive()
