@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import io
 import json
@@ -17,7 +18,8 @@ from broker_core.catalog.lister import CatalogLister
 from broker_core.catalog.newest_snapshot import load_snapshot
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.topic_files.import_file import import_topics
-from broker_core.concurrency.cpu_threads import Steps
+from broker_core.concurrency import cpu_threads
+from broker_core.concurrency.cpu_threads import Steps, in_thread
 from broker_core.listing.listing import Listing, Selection
 from broker_core.memory.permit_budget import PermitBudget
 from broker_core.memory.permits import Permits
@@ -87,6 +89,12 @@ async def settled(budget: PermitBudget, expected: Callable[[int], bool]) -> None
         return expected(budget.acquired)
 
     await eventually(at_last)
+
+
+async def threads_let_go() -> None:
+    """Return when no thread has the result of an earlier call any more, as one has for a moment after it gave it."""
+    together = threading.Barrier(cpu_threads._THREADS)
+    await asyncio.gather(*(in_thread(number, together.wait) for number in range(cpu_threads._THREADS)))
 
 
 def spaces(catalog: SqliteCatalog, count: int, topics: int = 10) -> list[ListingRequest]:
