@@ -114,11 +114,13 @@ class _Change:
         """The fields of an error."""
         return error.fields_of(self.api.response.struct_at(self.errors or self.answered))
 
-    def all_refused(self, call: KafkaCall, error: RowError) -> Fields:
-        """The answer with one error for all things."""
-        if self.refused is not None:
-            return self.refused(call, error)
+    def each_refused(self, call: KafkaCall, error: RowError) -> Fields:
+        """The answer with one error in a row for each thing: the audit log has a line of each row."""
         return {self.answered: [self.row(thing, self.error(error)) for thing in call.body[self.asked]]}
+
+    def all_refused(self, call: KafkaCall, error: RowError) -> Fields:
+        """The answer if the deciding node cannot be asked."""
+        return (self.refused or self.each_refused)(call, error)
 
     def client_row(self, call: KafkaCall, row: Fields) -> Fields:
         """A row of a node's answer, as the client may have it."""
@@ -195,7 +197,7 @@ async def _refusals(call: KafkaCall, change: _Change, things: Sequence[Any]) -> 
 def _row(change: _Change) -> HandlerRow:
     later = partial(_changed, change)
     return HandlerRow(
-        change.api, partial(audited, change.action, later, change.audit_rows, change.all_refused)
+        change.api, partial(audited, change.action, later, change.audit_rows, change.each_refused)
     )
 
 
@@ -315,10 +317,6 @@ async def _configs_by_node(api: Api, call: KafkaCall) -> Fields:
     rows = [row for each in parts for row in each["responses"]]
     rows.sort(key=lambda row: places.get(key_of_resource(row), 0))
     return parts[0] | {"responses": rows}
-
-
-def _key_of_resource(row: Fields) -> tuple[int, str]:
-    return row["resource_type"], row["resource_name"]
 
 
 _CONFIGS: Final = [_configs_of(api) for api in (ALTER_CONFIGS, INCREMENTAL_ALTER_CONFIGS)]

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from structlog.testing import capture_logs
 
 from broker_core.client.kafka import (
     AdminClient,
@@ -17,6 +18,8 @@ from broker_core.client.kafka import (
     UnknownTopicOrPartitionException,
 )
 from broker_core.names import PERSISTENT, TopicName
+from broker_core.service.audit import AUDIT_LOGGER
+from broker_core.settings import AuthenticationSettings, AuthorizationRule, AuthorizationSettings
 from broker_core.wire.kafka import (
     ALTER_CONFIGS,
     ALTER_PARTITION_REASSIGNMENTS,
@@ -30,8 +33,11 @@ from broker_core.wire.kafka import (
     INCREMENTAL_ALTER_CONFIGS,
     LIST_PARTITION_REASSIGNMENTS,
     METADATA,
+    OFFSET_COMMIT,
+    OFFSET_DELETE,
     ZERO_ID,
     Api,
+    ErrorCode,
     Fields,
 )
 from tests.support.kafka_gateway import NAMESPACE, Cluster, Secrets, address_of, gateway
@@ -217,3 +223,23 @@ async def test_without_a_controller_each_row_is_an_error_at_the_port_of_the_list
             codes = {each["error_code"] for each in row.get("partitions") or [row]}
             assert codes == {code}, (api.name, answer)
             assert "127.0.0.1" not in str(answer)
+
+
+async def test_a_change_that_fails_as_a_whole_has_an_error_and_an_audit_line_for_each_topic(
+    tmp_path: Path, cluster: Cluster
+) -> None:
+    every = AuthorizationRule(roles=("anyone",), namespaces=(NAMESPACE,), actions=("*",))
+    tables = {
+        "authentication": AuthenticationSettings(anonymous_role="anyone"),
+        "authorization": AuthorizationSettings(mode="rules", rules=(every,)),
+    }
+    names = ["a/b", "orders"]  # rules cannot be asked about a name that no topic can have
+    topics = [{"name": name, "partitions": [{"partition_index": 0}]} for name in names]
+    with capture_logs() as logs:
+        async with gateway(tmp_path, cluster.address, tables=tables) as front:
+            for api, version in ((OFFSET_COMMIT, 9), (OFFSET_DELETE, 0)):
+                found = await ask_once(front, api, version, {"group_id": "g", "topics": topics})
+                codes = {row["name"]: row["partitions"][0]["error_code"] for row in found["topics"]}
+                assert codes == dict.fromkeys(names, ErrorCode.UNKNOWN_SERVER_ERROR)
+    lines = [(line["action"], line["target"]) for line in logs if line.get("logger") == AUDIT_LOGGER]
+    assert lines == 2 * [("alter_offsets", f"{PERSISTENT}://{NAMESPACE}/{name}") for name in names]
