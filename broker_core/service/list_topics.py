@@ -79,6 +79,7 @@ class ListTopics:
             elif answer.details is not None:
                 table, is_kept = await self._described(asker, namespace, answer.details), False
             else:  # a plugin that lists has come meanwhile
+                answer.release()  # its permits are not held while others are waited for
                 return await self.of(asker, namespace, hold, allowed, deadline)
             self.left_out[namespace] = table.left_out
             if not is_kept:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,6 +15,8 @@ from broker_core.catalog import SqliteCatalog
 from broker_core.errors import ListingFailed
 from broker_core.listing.listing import Listing
 from broker_core.listing.topic_table import TopicRow, TopicTable
+from broker_core.memory import Permit
+from broker_core.pipeline import Answer, Pipeline
 from broker_core.servers.kafka.topics.listed_topics import ListedTopics
 from broker_core.wire.kafka.topic_fragments import metadata_family
 from tests.support.kafka_acls import AllowAll
@@ -107,13 +110,29 @@ async def test_a_plugin_that_comes_while_a_table_is_read_is_asked(
     catalog: SqliteCatalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     create(catalog, "a")
-    plugin = PluginOf(list_topics=lambda: TopicListingResult.success([f"{BASE}other"]))
-    async with kafka_topics(catalog, {"p": plugin}) as m:
+    answers: list[Answer] = []
+    held: list[list[Permit | None]] = []
+
+    def list_topics() -> TopicListingResult:
+        held.append([answer.permit for answer in answers])
+        return TopicListingResult.success([f"{BASE}other"])
+
+    async with kafka_topics(catalog, {"p": PluginOf(list_topics=list_topics)}) as m:
         hook = m.pipeline.dispatcher.describe_hook
-        known = type(hook).plugins
+        known, given = type(hook).plugins, Pipeline.answer
         calls = iter([()])
+
+        async def answer(pipeline: Pipeline, request: ListingRequest, **more: Any) -> Answer:
+            answers.append(await given(pipeline, request, **more))
+            return answers[-1]
+
         monkeypatch.setattr(type(hook), "plugins", lambda it, namespace: next(calls, known(it, namespace)))
+        monkeypatch.setattr(Pipeline, "answer", answer)
         assert names(await m.topics.of(caller())) == ["other"]
+    assert held == [
+        [],
+        [None],
+    ]  # the memory of the first answer is given back before the second one needs some
 
 
 async def test_what_a_plugin_lists_has_what_it_tells(catalog: SqliteCatalog) -> None:
