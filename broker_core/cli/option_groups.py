@@ -14,6 +14,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import is_dataclass
 from typing import Any, Final
 
+from typer.models import ParameterInfo
+
 __all__ = ["expanded", "grouped", "option_group"]
 
 _BUILDERS: Final[dict[str, Callable[..., object]]] = {}
@@ -31,7 +33,7 @@ def expanded(parameters: list[inspect.Parameter], prefix: str = "") -> list[insp
     """The parameters, each group replaced by its own ones, all by keyword and under names that no other one has."""
     shown: list[inspect.Parameter] = []
     for parameter in parameters:
-        name, build = f"{prefix}{parameter.name}", _builder(parameter.annotation)
+        name, build = f"{prefix}{parameter.name}", _builder(parameter)
         if build is None:
             shown.append(parameter.replace(name=name, kind=inspect.Parameter.KEYWORD_ONLY))
         else:
@@ -45,7 +47,7 @@ def grouped(
     """The arguments for a command: typer's values, with the values of each group built into one."""
     values: dict[str, Any] = {}
     for parameter in parameters:
-        name, build = f"{prefix}{parameter.name}", _builder(parameter.annotation)
+        name, build = f"{prefix}{parameter.name}", _builder(parameter)
         if build is not None:
             values[parameter.name] = build(**grouped(_options(build), given, f"{name}__"))
         elif name in given:
@@ -53,10 +55,11 @@ def grouped(
     return values
 
 
-def _builder(kind: object) -> Callable[..., object] | None:
-    """The function, or the dataclass, whose options a parameter of this type stands for."""
-    if not isinstance(kind, type):
-        return None
+def _builder(parameter: inspect.Parameter) -> Callable[..., object] | None:
+    """The function, or the dataclass, whose options a parameter stands for."""
+    kind = parameter.annotation
+    if not isinstance(kind, type) or isinstance(parameter.default, ParameterInfo):
+        return None  # a parameter whose default is typer's own is one option, with a parser of its type
     return _BUILDERS.get(_name_of(kind), kind if is_dataclass(kind) else None)
 
 

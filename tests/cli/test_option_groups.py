@@ -59,6 +59,19 @@ def test_other_parameters_stay_as_they_are() -> None:
     assert grouped(_parameters(plain), {"name": "x", "numbers": [1]}) == {"name": "x", "numbers": [1]}
 
 
+def test_a_dataclass_with_a_parser_is_one_option() -> None:
+    """A command of a plugin may have a type of its own so, whose fields are no options."""
+
+    def parsed(
+        span: Span = typer.Option(..., parser=lambda text: Span(int(text))),  # noqa: B008 - before Annotated
+    ) -> None:
+        raise AssertionError(span)
+
+    (shown,) = expanded(_parameters(parsed))
+    assert (shown.name, shown.annotation) == ("span", Span)
+    assert grouped(_parameters(parsed), {"span": Span(1)}) == {"span": Span(1)}
+
+
 @dataclass(frozen=True)
 class Named:
     span: Span
