@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,8 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from broker_core.client.kafka import AclFilter, AdminClient, Scram
+from broker_core.client.kafka import AclBinding, AclFilter, AdminClient, Scram
+from broker_core.servers.http.api.access import kafka_acls
 from tests.support.super_roles import SUPER_TABLES, Supers, supers_served
 
 ACLS = "acls/public/default"
@@ -64,6 +66,21 @@ async def test_what_is_created_is_what_kafka_sees(supers: Supers) -> None:
         for each in shown
     )
     assert len(shown) == 3
+
+
+async def test_the_objects_of_a_page_are_made_in_a_thread(
+    supers: Supers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert (await create(supers, ACL)).status == 200
+    of, on_loop = kafka_acls._Acl.of, list[bool]()
+
+    def made(binding: AclBinding) -> kafka_acls._Acl:
+        on_loop.append(threading.current_thread() is threading.main_thread())
+        return of(binding)
+
+    monkeypatch.setattr(kafka_acls._Acl, "of", made)
+    assert await listed(supers) == [ACL]
+    assert on_loop == [False]
 
 
 async def test_filters_pages_and_deletion(supers: Supers) -> None:
