@@ -24,8 +24,8 @@ def _blocking(
     """A method of :class:`Server`, without ``await``."""
 
     @wraps(method)
-    def run(server: BlockingServer, /, *arguments: P.args, **options: P.kwargs) -> T:
-        return server.run(method(server.get(), *arguments, **options))
+    def run(self: BlockingServer, /, *arguments: P.args, **options: P.kwargs) -> T:
+        return self.run(method(self._get(), *arguments, **options))
 
     return run
 
@@ -84,17 +84,17 @@ class BlockingServer:
     @property
     def url(self) -> str:
         """The service URL for clients."""
-        return self.get().url
+        return self._get().url
 
     @property
     def http_url(self) -> str:
         """The URL of ``/metrics``, ``/plugins`` and their like."""
-        return self.get().http_url
+        return self._get().http_url
 
     @property
     def kafka_address(self) -> str:
         """``HOST:PORT`` for clients of Kafka. Raises :exc:`RuntimeError` unless the settings have ``[kafka]``."""
-        return self.get().kafka_address
+        return self._get().kafka_address
 
     list = _blocking(Server.list)
     ask = _blocking(Server.ask)
@@ -106,10 +106,10 @@ class BlockingServer:
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """The result of a coroutine that runs on the server's event loop: ``server.run(plugin.read_again())``."""
-        self.get()
+        self._get()
         return self._run(work)
 
-    def get(self) -> Server:
+    def _get(self) -> Server:
         """The server, on its event loop. Raises :exc:`RuntimeError` unless it runs."""
         if self._server is None or self._loop.is_closed():
             raise RuntimeError("the server is not running: use it as a context manager")
