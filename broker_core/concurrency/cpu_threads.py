@@ -16,6 +16,8 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from functools import partial
 from typing import Final, TypeAlias, TypeVar
 
 from broker_core.concurrency.fair_places import FairPlaces
@@ -63,7 +65,8 @@ _of_loops: Final[dict[asyncio.AbstractEventLoop, _CpuThreads]] = {}
 async def in_thread(key: object, work: Callable[..., T], *arguments: object) -> T:
     """The result of ``work(*arguments)``, called in a thread; the first call of each key comes before any second one.
 
-    ``str(key)`` counts: a namespace, say. Work that has begun is not ended by a cancellation.
+    ``str(key)`` counts: a namespace, say. Work that has begun is not ended by a cancellation. As with
+    :func:`asyncio.to_thread`, it has the caller's context: the bound fields of log lines, say.
     """
     loop = asyncio.get_running_loop()
     threads = _of_loops.get(loop)
@@ -72,7 +75,7 @@ async def in_thread(key: object, work: Callable[..., T], *arguments: object) -> 
         threads = _of_loops[loop] = _CpuThreads(loop)
         await anext(threads.until_end)
     async with threads.places.place(str(key)):
-        return await loop.run_in_executor(threads.pool, work, *arguments)
+        return await loop.run_in_executor(threads.pool, partial(copy_context().run, work, *arguments))
 
 
 def _end_closed_loops() -> None:

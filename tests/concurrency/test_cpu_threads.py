@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from contextvars import ContextVar
 
 import pytest
 
@@ -54,6 +55,12 @@ async def test_the_threads_are_apart_from_those_for_files() -> None:
         work.end()
     assert len(await done) == 50
     assert {thread.name.partition("_")[0] for thread in work.threads} == {"cpu"}
+
+
+async def test_work_has_the_context_of_its_caller() -> None:
+    caller: ContextVar[str] = ContextVar("caller", default="nobody")
+    caller.set("request 1")
+    assert await in_thread("a", caller.get) == "request 1"
 
 
 async def test_an_error_is_raised_and_a_cancelled_call_that_waits_is_not_made() -> None:
