@@ -161,7 +161,7 @@ class NamespaceChange:
         return self.time - self._bounds.deleted
 
     def keep_deleted(self, topics: str, values: Mapping[str, int]) -> None:
-        """Keep the ids of topics that this version deletes and does not log: :func:`~.deleted_topics.keep_deleted`."""
+        """Keep the ids of topics that this version deletes and does not log: :func:`keep_deleted`."""
         keep_deleted(self._connection, topics, values, self.deleted_since)
 
     def version_in(self, catalog_id: str) -> CatalogVersion:

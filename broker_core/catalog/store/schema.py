@@ -37,7 +37,7 @@ STAMPS = """CREATE TABLE stamps (
 #: The tables of deleted topics and of Kafka's administration, by name.
 KAFKA_TABLES = {
     # The ids of deleted topics whose deletion is not, or no longer, in the log (broker_core/catalog/store/
-    # deleted_topics.py), in the order of the deletions. deleted: milliseconds since 1970.
+    # change_log_writer.py), in the order of the deletions. deleted: milliseconds since 1970.
     "deleted_topics": """CREATE TABLE deleted_topics (
         id INTEGER PRIMARY KEY,
         topic_id BLOB NOT NULL,

@@ -4,7 +4,7 @@
 2. A literal or a range is two binary searches among the chunks and in the forms of the chunks at its ends; if all of
    the range must match, nothing else is done.
 3. Within the range, a substring that every match needs, or a run of bytes of classes, is searched first, over
-   contiguous memory (``substring_search``, ``class_run_search``), and only the rows around its finds are matched in
+   contiguous memory (``substring_search``), and only the rows around its finds are matched in
    full.
 4. If substrings and runs are everywhere, or none is needed, Arrow's RE2 kernel runs over the forms.
 
@@ -43,7 +43,7 @@ from broker_core.patterns import TopicsPattern, real_pattern
 
 if TYPE_CHECKING:
     from broker_core.listing.chunks.chunk import Chunk
-    from broker_core.listing.listing_data import ListingData, Pieces
+    from broker_core.listing.listing_data import Pieces
 
 
 __all__ = ["PatternScan", "find_matches", "matches_are_quick"]
