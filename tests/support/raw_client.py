@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from broker_core.errors import ServerError
 from broker_core.wire.pulsar import commands
-from broker_core.wire.pulsar.frame_decoder import FrameDecoder
+from broker_core.wire.pulsar.frames import FrameDecoder
 from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand
 
 __all__ = ["Closed", "RawClient", "Refused"]

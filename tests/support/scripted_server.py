@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from broker_core.wire.pulsar import commands
-from broker_core.wire.pulsar.frame_decoder import FrameDecoder
+from broker_core.wire.pulsar.frames import FrameDecoder
 from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand, FeatureFlags
 
 __all__ = ["Peer", "Script", "ScriptedServer", "answer_nothing"]

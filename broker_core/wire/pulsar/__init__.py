@@ -1,6 +1,6 @@
 """Pulsar's binary protocol, sans-I/O: bytes to frames to commands, and back.
 
-:mod:`~broker_core.wire.pulsar.frame_decoder` cuts a stream of bytes into commands,
+:mod:`~broker_core.wire.pulsar.frames` cuts a stream of bytes into commands,
 :mod:`~broker_core.wire.pulsar.commands` decodes and encodes them.
 """
 
@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker_core.lazy_exports import lazy_exports
-from broker_core.wire.pulsar.buffered_frame_decoder import BufferedFrameDecoder
-from broker_core.wire.pulsar.frame_decoder import FrameDecoder
 from broker_core.wire.pulsar.frames import (
     HEADER_SIZE,
     MAX_COMMAND_SIZE,
+    BufferedFrameDecoder,
+    FrameDecoder,
     FrameError,
     frame,
     frame_limit,

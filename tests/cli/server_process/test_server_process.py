@@ -18,7 +18,7 @@ from broker_core.cli.server_process.server_process import ready_line
 from broker_core.client import LookupSession
 from broker_core.errors import ServerError
 from broker_core.wire.pulsar import commands
-from broker_core.wire.pulsar.frame_decoder import FrameDecoder
+from broker_core.wire.pulsar.frames import FrameDecoder
 from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand
 from tests.cli.server_process.serving import COMMAND, Server, started
 from tests.support.eventually import eventually_sync

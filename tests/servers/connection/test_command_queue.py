@@ -14,8 +14,7 @@ import pytest
 from broker_core.concurrency.loop_turns import loop_turn
 from broker_core.servers.connection.command_queue import CommandQueue
 from broker_core.wire.pulsar import commands
-from broker_core.wire.pulsar.frame_decoder import FrameDecoder
-from broker_core.wire.pulsar.frames import FrameError
+from broker_core.wire.pulsar.frames import FrameDecoder, FrameError
 from tests.support.eventually import eventually
 
 MAX_FRAME = 1 << 20

@@ -9,7 +9,7 @@ from broker_core.access.asker import Asker
 from broker_core.errors import Cause, InvalidName, ListingFailed
 from broker_core.servers.pulsar.lookup_job import lookup_access, topic_of
 from broker_core.wire.pulsar import commands
-from broker_core.wire.pulsar.frame_decoder import FrameDecoder
+from broker_core.wire.pulsar.frames import FrameDecoder
 from broker_core.wire.pulsar.lookup_commands import LOOKUP_COMMANDS
 from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand
 

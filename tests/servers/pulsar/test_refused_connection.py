@@ -12,7 +12,7 @@ from broker_core.servers.pulsar import PulsarOptions
 from broker_core.servers.pulsar.server import MESSAGES, RefusedConnection, RefusedConnections
 from broker_core.settings import LimitsSettings
 from broker_core.wire.pulsar import commands
-from broker_core.wire.pulsar.frame_decoder import FrameDecoder
+from broker_core.wire.pulsar.frames import FrameDecoder
 from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand
 from tests.support.eventually import eventually
 from tests.support.pulsar_serving import Serving, serving

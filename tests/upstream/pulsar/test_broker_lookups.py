@@ -18,7 +18,7 @@ from broker_core.settings import UpstreamSettings
 from broker_core.upstream.pulsar import UpstreamCluster, UpstreamConnections, UpstreamOptions
 from broker_core.upstream.pulsar.broker_lookups import BrokerLookups
 from broker_core.wire.pulsar import LOOKUP_COMMANDS, commands
-from broker_core.wire.pulsar.frame_decoder import FrameDecoder
+from broker_core.wire.pulsar.frames import FrameDecoder
 from broker_core.wire.pulsar.messages.pulsar_api_pb2 import (
     BaseCommand,
     CommandGetOrCreateSchemaResponse,

@@ -19,7 +19,7 @@ from broker_core.settings import LimitsSettings, UpstreamSettings
 from broker_core.upstream.pulsar import LookupRelay, UpstreamCluster, UpstreamConnections, UpstreamOptions
 from broker_core.upstream.pulsar.lookup_relay import RelayPlaces
 from broker_core.wire.pulsar import commands
-from broker_core.wire.pulsar.frame_decoder import FrameDecoder
+from broker_core.wire.pulsar.frames import FrameDecoder
 from broker_core.wire.pulsar.messages.pulsar_api_pb2 import (
     BaseCommand,
     CommandGetSchemaResponse,

@@ -14,7 +14,7 @@ from broker_core.settings import UpstreamSettings
 from broker_core.upstream.pulsar import UpstreamCluster, UpstreamOptions
 from broker_core.upstream.pulsar.relay_metrics import OUTCOMES
 from broker_core.wire.pulsar import commands
-from broker_core.wire.pulsar.frame_decoder import FrameDecoder
+from broker_core.wire.pulsar.frames import FrameDecoder
 from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand
 from tests.support.eventually import eventually
 from tests.support.ports import free_port

@@ -6,9 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker_core.wire.pulsar.buffered_frame_decoder import BufferedFrameDecoder
-from broker_core.wire.pulsar.frame_decoder import FrameDecoder
-from broker_core.wire.pulsar.frames import FrameError, frame
+from broker_core.wire.pulsar.frames import BufferedFrameDecoder, FrameDecoder, FrameError, frame
 
 LIMIT = 1 << 20
 

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from broker_core.errors import ServerError
 from broker_core.wire.pulsar import commands
-from broker_core.wire.pulsar.frame_decoder import FrameDecoder
-from broker_core.wire.pulsar.frames import FrameError, frame
+from broker_core.wire.pulsar.frames import FrameDecoder, FrameError, frame
 from broker_core.wire.pulsar.messages.pulsar_api_pb2 import (
     BaseCommand,
     CommandConnect,

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker_core.wire.pulsar.frame_decoder import FrameDecoder
-from broker_core.wire.pulsar.frames import FrameError, frame
+from broker_core.wire.pulsar.frames import FrameDecoder, FrameError, frame
 
 LIMIT = 1000
 commands = st.lists(st.binary(max_size=200), max_size=8)

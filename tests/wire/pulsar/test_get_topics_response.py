@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker_core.wire.pulsar.commands import decode
-from broker_core.wire.pulsar.frame_decoder import FrameDecoder
-from broker_core.wire.pulsar.frames import FrameError
+from broker_core.wire.pulsar.frames import FrameDecoder, FrameError
 from broker_core.wire.pulsar.get_topics_response import get_topics_response_head
 from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand, CommandGetTopicsOfNamespaceResponse
 from tests.support.topics_answers import get_topics_response
