@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker_core.lazy_exports import lazy_exports
+from broker_core.wire.pulsar.commands import WARNING
 from broker_core.wire.pulsar.frames import (
     HEADER_SIZE,
     MAX_COMMAND_SIZE,
@@ -18,7 +19,6 @@ from broker_core.wire.pulsar.frames import (
     frame,
     frame_limit,
 )
-from broker_core.wire.pulsar.get_topics_response import WARNING
 from broker_core.wire.pulsar.lookup_commands import LOOKUP_COMMANDS, MOST_PARTITIONS, LookupCommand
 from broker_core.wire.pulsar.messages.pulsar_api_pb2 import (
     BaseCommand,

@@ -144,7 +144,7 @@ _CHUNK: Final = 64 * 1024  # bytes; a frame that is larger gets memory of its ow
 
 
 class BufferedFrameDecoder:
-    """Decoder for an :class:`asyncio.BufferedProtocol`, that hands out the buffer to read into, then the complete commands.
+    """Decoder for an :class:`asyncio.BufferedProtocol`: hands out the buffer to read into, then complete commands.
 
     ``max_frame`` bounds a frame with its four bytes of size. Commands of small frames are ``bytes``; the command of a
     large one is a ``memoryview`` of memory that is not shared, so that it can be used without a copy. That memory is

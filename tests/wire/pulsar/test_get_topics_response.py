@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker_core.wire.pulsar.commands import decode
+from broker_core.wire.pulsar.commands import decode, get_topics_response_head
 from broker_core.wire.pulsar.frames import FrameDecoder, FrameError
-from broker_core.wire.pulsar.get_topics_response import get_topics_response_head
 from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand, CommandGetTopicsOfNamespaceResponse
 from tests.support.topics_answers import get_topics_response
 
