@@ -10,9 +10,14 @@ from broker_core.servers.connection.command_handler import (
     OutgoingAnswer,
 )
 from broker_core.servers.connection.connection_server import ConnectionServer
-from broker_core.servers.connection.large_answers import LargeAnswer, LargeAnswers
+from broker_core.servers.connection.large_answers import (
+    LEAST_PIECE,
+    LargeAnswer,
+    LargeAnswers,
+    ReaderPace,
+    piece_for,
+)
 from broker_core.servers.connection.quota_job import QuotaJob
-from broker_core.servers.connection.reader_pace import LEAST_PIECE, ReaderPace, piece_for
 
 __all__ = [
     "LEAST_PIECE",

@@ -2,7 +2,7 @@
 
 An asyncio transport takes all data and copies what the socket does not take at once. So it gets little: a large answer
 goes out in pieces, each only when the one before has left; their size is the reader's pace
-(:mod:`~broker_core.servers.connection.reader_pace`). Bytes that may wait in a transport are covered by direct permits
+(:mod:`~broker_core.servers.connection.large_answers`). Bytes that may wait in a transport are covered by direct permits
 (PIP-442), held until the bytes have gone to the kernel:
 
 - A *small* answer (up to 64 KiB) takes permits for its size from the reserve, and never queues behind large ones for
@@ -30,8 +30,7 @@ from typing import Final
 from broker_core.errors import Cause, TooManyRequests
 from broker_core.listing import FieldsReader
 from broker_core.memory import SMALL_ANSWER, Permit, PermitBudget, Permits
-from broker_core.servers.connection.large_answers import LargeAnswer, LargeAnswers
-from broker_core.servers.connection.reader_pace import LEAST_PIECE, ReaderPace
+from broker_core.servers.connection.large_answers import LEAST_PIECE, LargeAnswer, LargeAnswers, ReaderPace
 
 __all__ = ["CROWDED", "PUSHED", "AnswerWriter"]
 

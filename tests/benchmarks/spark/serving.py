@@ -33,7 +33,7 @@ from broker_core.client import LookupSession
 from broker_core.names import Mode, NamespaceName, TopicName
 from broker_core.patterns import compile_pattern
 from broker_core.plugin_api.listing_request import ListingRequest
-from broker_core.servers.connection.reader_pace import PIECE
+from broker_core.servers.connection.large_answers import PIECE
 from broker_core.testing import serve
 from broker_core_spark.format.canonical_question import CanonicalQuestion
 from broker_core_spark.plugin import SparkPlugin

@@ -15,8 +15,7 @@ from broker_core.errors import TooManyRequests
 from broker_core.listing.fields_reader import FieldsReader
 from broker_core.memory.permits import DIRECT_RESERVE, Permits
 from broker_core.servers.connection.answer_writer import CROWDED, PUSHED, AnswerWriter
-from broker_core.servers.connection.large_answers import WINDOW, LargeAnswers
-from broker_core.servers.connection.reader_pace import LEAST_PIECE, PIECE
+from broker_core.servers.connection.large_answers import LEAST_PIECE, PIECE, WINDOW, LargeAnswers
 from broker_core.settings import LimitsSettings
 from tests.support.clock import AGES, time_passes
 from tests.support.eventually import eventually

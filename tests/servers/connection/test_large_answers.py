@@ -88,7 +88,7 @@ class Large:
 async def test_others_do_not_wait_for_a_client_that_does_not_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("broker_core.servers.connection.reader_pace._SLOW_SECONDS", 0.01)
+    monkeypatch.setattr("broker_core.servers.connection.large_answers._SLOW_SECONDS", 0.01)
     limits = {"heap_permits": "40MB", "permit_timeout": "60s"}
     patient = {"enabled": ["large"], "large": {"deadline": "60s"}}
     large = {"large": Large()}

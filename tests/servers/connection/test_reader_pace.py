@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker_core.servers.connection.reader_pace import LEAST_PIECE, PIECE, ReaderPace
+from broker_core.servers.connection.large_answers import LEAST_PIECE, PIECE, ReaderPace
 
 MB = 1_000_000
 

@@ -115,7 +115,7 @@ async def test_a_client_that_reads_nothing_is_closed_where_others_wait(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Megabytes may wait in the kernel: only who has read all of them is quick.
-    monkeypatch.setattr("broker_core.servers.connection.reader_pace.SLOW", 2**30)
+    monkeypatch.setattr("broker_core.servers.connection.large_answers.SLOW", 2**30)
     limits = LimitsSettings(heap_permits="4m", permit_timeout="60s")  # type: ignore[arg-type]
     async with kafka_broker(tmp_path, tables={"limits": limits}) as broker:
         catalog = broker.catalog

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from broker_core import TopicListingResult
-from broker_core.servers.connection.reader_pace import LEAST_PIECE
+from broker_core.servers.connection.large_answers import LEAST_PIECE
 from broker_core.servers.pulsar import PulsarOptions
 from broker_core.settings import LimitsSettings, PulsarSettings
 from broker_core.wire.pulsar import commands

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from broker_core.memory import permit_budget
-from broker_core.servers.connection import reader_pace
+from broker_core.servers.connection import large_answers
 from broker_core.settings import LimitsSettings
 from broker_core.wire.pulsar import commands
 from tests.support.eventually import eventually
@@ -26,7 +26,7 @@ HEAP = 600_000  # two such answers
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(permit_budget, "PRESSURE", 0.001)
-    monkeypatch.setattr(reader_pace, "_SLOW_SECONDS", 0.0)
+    monkeypatch.setattr(large_answers, "_SLOW_SECONDS", 0.0)
 
 
 async def held_by_readers(s: Serving, count: int) -> list[RawClient]:
