@@ -16,8 +16,7 @@ if TYPE_CHECKING:
         question_record,
     )
     from broker_core.metrics.history import INTERVAL, History
-    from broker_core.metrics.instruments import Buckets
-    from broker_core.metrics.metrics import Metrics
+    from broker_core.metrics.metrics import Buckets, Metrics
     from broker_core.metrics.permit_metrics import show_permits
     from broker_core.metrics.plugin_metrics import metric_prefix
 
@@ -40,7 +39,7 @@ __all__ = [
 __getattr__ = lazy_exports(
     __name__,
     {
-        "Buckets": ".instruments",
+        "Buckets": ".metrics",
         "History": ".history",
         "INTERVAL": ".history",
         "Metrics": ".metrics",

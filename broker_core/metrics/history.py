@@ -13,8 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from broker_core.memory import Permits
-from broker_core.metrics.instruments import LoopCounter, LoopHistogram
-from broker_core.metrics.metrics import Metrics
+from broker_core.metrics.metrics import LoopCounter, LoopHistogram, Metrics
 
 __all__ = ["INTERVAL", "SAMPLES", "History"]
 

@@ -17,8 +17,8 @@ from broker_core.broker.kafka_gateway import KafkaGateway
 from broker_core.client import ServerRefused
 from broker_core.guards import ShrinkGuard
 from broker_core.memory.permits import Permits
-from broker_core.metrics.instruments import PREFIX
 from broker_core.metrics.labels import AUTHENTICATIONS, CLOSURES, REFUSALS
+from broker_core.metrics.metrics import PREFIX
 from broker_core.plugin_api.hookspecs import HookSpecs
 from broker_core.quantities import ListenAddress
 from broker_core.settings import (

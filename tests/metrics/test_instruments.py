@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from broker_core.metrics.instruments import Buckets
-from broker_core.metrics.metrics import Metrics
+from broker_core.metrics.metrics import Buckets, Metrics
 from tests.support.scraped import scraped
 
 
