@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Protocol, Self
 
 from pydantic import BeforeValidator, Field, GetCoreSchemaHandler, PlainSerializer
 from pydantic_core import CoreSchema, core_schema
@@ -165,6 +166,35 @@ Size = Annotated[
 Count = Annotated[int, BeforeValidator(_count), Field(ge=1)]
 
 
+class _Parsed(Protocol):
+    @classmethod
+    def parse(cls, text: str, /) -> Self: ...
+
+
+def text_schema(
+    kind: type[_Parsed],
+    fault: Callable[[object], str],
+    *,
+    numbers: bool = False,
+    written: Callable[[Any], str] | None = None,
+) -> CoreSchema:
+    """The schema of values that a setting gives as text, which ``kind.parse`` reads, or as such values.
+
+    ``fault`` is the text of the error for values of other types. ``numbers`` are read as their text; in JSON a value is
+    what ``written`` makes of it.
+    """
+
+    def read(value: object) -> _Parsed:
+        if isinstance(value, kind):
+            return value
+        if isinstance(value, str) or (numbers and isinstance(value, int) and not isinstance(value, bool)):
+            return kind.parse(str(value))
+        raise ValueError(fault(value))
+
+    shown = written and core_schema.plain_serializer_function_ser_schema(written, when_used="json")
+    return core_schema.no_info_plain_validator_function(read, serialization=shown)
+
+
 @dataclass(frozen=True, slots=True)
 class ListenAddress:
     """An address to listen on. ``str()`` is ``HOST:PORT``, with brackets around an IPv6 host; port 0 is a free one."""
@@ -209,13 +239,8 @@ class ListenAddress:
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        def read(value: object) -> ListenAddress:
-            if isinstance(value, cls):
-                return value
-            if isinstance(value, str):
-                return cls.parse(value)
-            raise ValueError(f"{value!r} is not HOST:PORT such as '127.0.0.1:6650' (port 0: a free one)")
-
-        return core_schema.no_info_plain_validator_function(
-            read, serialization=core_schema.plain_serializer_function_ser_schema(str, when_used="json")
+        return text_schema(
+            cls,
+            lambda value: f"{value!r} is not HOST:PORT such as '127.0.0.1:6650' (port 0: a free one)",
+            written=str,
         )

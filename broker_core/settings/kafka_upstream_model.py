@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Final, Literal, Self, TypeAlias
 
 from pydantic import AfterValidator, Field, GetCoreSchemaHandler, model_validator
-from pydantic_core import CoreSchema, core_schema
+from pydantic_core import CoreSchema
 
-from broker_core.quantities import PositiveDuration
+from broker_core.quantities import PositiveDuration, text_schema
 from broker_core.service_addresses import service_addresses
 from broker_core.settings.key_source import OptionalKey
 from broker_core.settings.namespace_texts import kafka_namespace
@@ -60,17 +60,11 @@ class PortRange:
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        def read(value: object) -> PortRange:
-            if isinstance(value, cls):
-                return value
-            if isinstance(value, int) and not isinstance(value, bool):
-                value = str(value)
-            if isinstance(value, str):
-                return cls.parse(value)
-            raise ValueError(f"{value!r:.100} is no range of ports such as '19100-19199'")
-
-        return core_schema.no_info_plain_validator_function(
-            read, serialization=core_schema.plain_serializer_function_ser_schema(str, when_used="json")
+        return text_schema(
+            cls,
+            lambda value: f"{value!r:.100} is no range of ports such as '19100-19199'",
+            numbers=True,
+            written=str,
         )
 
 

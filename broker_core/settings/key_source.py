@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BeforeValidator, GetCoreSchemaHandler, PlainSerializer
-from pydantic_core import CoreSchema, core_schema
+from pydantic_core import CoreSchema
+
+from broker_core.quantities import text_schema
 
 __all__ = ["KeySource", "OptionalKey"]
 
@@ -101,14 +103,7 @@ class KeySource:
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        def understood(value: object) -> KeySource:
-            if isinstance(value, cls):
-                return value
-            if not isinstance(value, str):
-                raise ValueError(f"it is none of {_FORMS}")  # noqa: TRY004 - pydantic reports a ValueError alone
-            return cls.parse(value)
-
-        return core_schema.no_info_plain_validator_function(understood)
+        return text_schema(cls, lambda _: f"it is none of {_FORMS}")
 
 
 def _written(source: KeySource | None) -> str:
