@@ -15,8 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final, TypeVar
 
 from broker_core.catalog.catalog_errors import CatalogBusy, CatalogError
-from broker_core.catalog.store.kafka_acl_reader import KafkaAclReader
-from broker_core.catalog.store.kafka_administration import AclRow, ScramRow
 from broker_core.catalog.store.namespace_counts import NamespaceCounts
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.store.topic_rows import Edit, found_topics, topic_of_id
@@ -50,11 +48,12 @@ class AsyncCatalog:
 
     Each method raises :exc:`~broker_core.catalog.CatalogError` if the file cannot be read, or written.
 
-    ``at_once`` watches the file already: a few topics are read by its connection without waiting.
+    ``at_once`` watches the file already: a few topics are read by its connection without waiting. ``file`` itself is
+    for threads: the users and ACLs of Kafka are read and changed there.
     """
 
     def __init__(self, file: SqliteCatalog, at_once: CatalogLister | None = None) -> None:
-        self._file = file
+        self.file = file
         #: How many names each namespace lists; for threads.
         self.counts = NamespaceCounts(file)
         self._at_once = at_once
@@ -71,29 +70,29 @@ class AsyncCatalog:
     @property
     def folder(self) -> Path:
         """The folder of the file."""
-        return self._file.path.parent
+        return self.file.path.parent
 
     @property
     def catalog_id(self) -> str:
         """The random id that versions are comparable under."""
-        return self._file.catalog_id
+        return self.file.catalog_id
 
     async def namespaces(self) -> list[NamespaceName]:
         """As :meth:`SqliteCatalog.namespaces`."""
-        return await asyncio.to_thread(self._file.namespaces)
+        return await asyncio.to_thread(self.file.namespaces)
 
     async def version(self, namespace: NamespaceName) -> CatalogVersion:
         """As :meth:`SqliteCatalog.version`."""
-        return await asyncio.to_thread(self._file.version, namespace)
+        return await asyncio.to_thread(self.file.version, namespace)
 
     async def topic(self, name: TopicName) -> TopicRecord | None:
         """As :meth:`SqliteCatalog.topic`."""
-        return await asyncio.to_thread(self._file.topic, name)
+        return await asyncio.to_thread(self.file.topic, name)
 
     async def found(self, names: Sequence[TopicName]) -> list[tuple[TopicRecord | None, int]]:
         """As :meth:`SqliteCatalog.found`; of a few topics without waiting, if that is possible."""
         found = self.found_now(names)
-        return await asyncio.to_thread(self._file.found, names) if found is None else found
+        return await asyncio.to_thread(self.file.found, names) if found is None else found
 
     def found_now(self, names: Sequence[TopicName]) -> list[tuple[TopicRecord | None, int]] | None:
         """A few topics without waiting; ``None`` if they are many, or the file cannot be read at once."""
@@ -110,41 +109,11 @@ class AsyncCatalog:
     async def topics_by_id(self, ids: Sequence[uuid.UUID]) -> list[TopicRecord | None]:
         """As :meth:`SqliteCatalog.topics_by_id`; of a few ids without waiting, if that is possible."""
         found = self.topics_by_id_now(ids)
-        return await asyncio.to_thread(self._file.topics_by_id, ids) if found is None else found
+        return await asyncio.to_thread(self.file.topics_by_id, ids) if found is None else found
 
     async def taken_names(self, namespace: NamespaceName, names: Iterable[str]) -> Mapping[str, str]:
         """As :meth:`SqliteCatalog.taken_names`."""
-        return await asyncio.to_thread(self._file.taken_names, namespace, names)
-
-    def acl_reader(self) -> KafkaAclReader:
-        """A reader of the ACLs, which the caller closes."""
-        return KafkaAclReader(self._file)
-
-    def kafka_user(self, name: str, mechanism: str) -> ScramRow | None:
-        """The stored credential of a user for one mechanism of SCRAM; for any thread."""
-        return self._file.kafka_user(name, mechanism)
-
-    def kafka_users(self) -> list[ScramRow]:
-        """As :meth:`SqliteCatalog.kafka_users`; for any thread."""
-        return self._file.kafka_users()
-
-    def put_kafka_user(self, *rows: ScramRow) -> None:
-        """As :meth:`SqliteCatalog.put_kafka_user`; for any thread."""
-        self._file.put_kafka_user(*rows)
-
-    def remove_kafka_user(self, name: str, *mechanisms: str) -> list[str]:
-        """As :meth:`SqliteCatalog.remove_kafka_user`; for any thread."""
-        return self._file.remove_kafka_user(name, *mechanisms)
-
-    def kafka_acls(self, namespace: NamespaceName) -> tuple[int, tuple[AclRow, ...]]:
-        """As :meth:`SqliteCatalog.kafka_acls`; for any thread."""
-        return self._file.kafka_acls(namespace)
-
-    async def change_kafka_acls(
-        self, namespace: NamespaceName, add: Iterable[AclRow] = (), remove: Iterable[AclRow] = ()
-    ) -> int:
-        """As :meth:`SqliteCatalog.change_kafka_acls`."""
-        return await asyncio.to_thread(self._file.change_kafka_acls, namespace, add, remove)
+        return await asyncio.to_thread(self.file.taken_names, namespace, names)
 
     async def edit(
         self, namespace: NamespaceName, edits: Sequence[Edit], deadline: float | None = None
@@ -155,7 +124,7 @@ class AsyncCatalog:
         :exc:`~broker_core.errors.ListingFailed` with the cause ``QUEUE`` and
         :exc:`~broker_core.catalog.CatalogBusy`, in which case nothing was changed.
         """
-        return await self._in_turn(lambda wait: self._file.edit_many(namespace, edits, wait=wait), deadline)
+        return await self._in_turn(lambda wait: self.file.edit_many(namespace, edits, wait=wait), deadline)
 
     async def import_topics(
         self,
@@ -170,7 +139,7 @@ class AsyncCatalog:
 
         def work() -> ImportReport:
             return import_topics(
-                self._file,
+                self.file,
                 namespace,
                 source(),
                 exact=exact,

@@ -3,14 +3,12 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator
-from contextlib import closing
 from functools import partial
 from pathlib import Path
 
 import pytest
 
 from broker_core.catalog import (
-    AclRow,
     AsyncCatalog,
     CatalogBusy,
     Edit,
@@ -145,13 +143,5 @@ async def test_topics_and_acls_are_read_and_changed(tmp_path: Path) -> None:
             assert await catalog.taken_names(X.namespace, ["x_y", "z"]) == {"x_y": "x.y"}
             assert await catalog.namespaces() == [X.namespace]
             assert catalog.counts.count([X.namespace])[0].names == (2, 0)
-            row = AclRow(2, "x", 3, "User:a", "*", 3, 3)
-            assert await catalog.change_kafka_acls(X.namespace, [row]) == 1
-            assert file.kafka_acls(X.namespace) == (1, (row,))
-            with closing(catalog.acl_reader()) as reader:
-                version, rows = await reader.read(X.namespace)
-                assert (version.catalog_id, version.number, rows) == (file.catalog_id, 1, (row,))
-                assert reader.version_now(X.namespace) == version
-            assert catalog.kafka_user("nobody", "SCRAM-SHA-256") is None
         finally:
             catalog.close()

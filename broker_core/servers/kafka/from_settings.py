@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable
 
 from broker_core.access import Asker, Clients
-from broker_core.catalog import CatalogLister
+from broker_core.catalog import CatalogLister, KafkaAclReader
 from broker_core.metrics import Metrics
 from broker_core.pipeline import ListingTables, Pipeline
 from broker_core.servers.admission import FileBudget
@@ -54,6 +54,7 @@ def kafka_server(
     assert kafka is not None
     configs = EncodedConfigs(checked_configs(kafka))
     catalog = None if changes is None else changes.catalog
+    file = None if catalog is None else catalog.file
     mechanisms = kafka.sasl.mechanisms
     elsewhere = front.verify if front is not None and front.forwards else None
     if elsewhere is None:
@@ -63,7 +64,7 @@ def kafka_server(
         tables = lister.topic_tables()
     authorizer = Authorizer()
     if front is None:
-        authorizer = Authorizer(kafka, None if catalog is None else catalog.acl_reader())
+        authorizer = Authorizer(kafka, None if file is None else KafkaAclReader(file))
     listed = ListedTopics(pipeline, authorizer, tables)
     metrics.gauge(
         "kafka_names_left_out",
@@ -80,7 +81,7 @@ def kafka_server(
         NamedTopics(find, authorizer),
         catalog,
         authorizer,
-        ClientIdentities(kafka, admission, Logins(admission, catalog, elsewhere), identify),
+        ClientIdentities(kafka, admission, Logins(admission, file, elsewhere), identify),
         changes,
         configs,
         quotas=admission.quotas,

@@ -6,6 +6,7 @@ for ``DESCRIBE`` or ``ALTER`` on the cluster. Texts for people are Kafka's.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby
@@ -185,7 +186,7 @@ async def _changed(
     if catalog is None:
         return RowError(ErrorCode.POLICY_VIOLATION, _NO_CATALOG).fields
     try:
-        await catalog.change_kafka_acls(call.namespace, added, removed)
+        await asyncio.to_thread(catalog.file.change_kafka_acls, call.namespace, added, removed)
     except CatalogError as error:
         return error_of(error).fields
     return None

@@ -199,7 +199,7 @@ def operations() -> list[HttpOperation]:
 
 async def _list_acls(request: ApiRequest) -> web.StreamResponse:
     catalog, wanted = catalog_of(request), _filter(request)
-    _, rows = await asyncio.to_thread(catalog.kafka_acls, request.namespace())
+    _, rows = await asyncio.to_thread(catalog.file.kafka_acls, request.namespace())
     return await asyncio.to_thread(_acl_page, request, rows, wanted)
 
 
@@ -210,8 +210,8 @@ async def _create_acls(request: ApiRequest) -> web.StreamResponse:
         fault = mistake_in(each)
         if fault is not None:
             raise refused(400, f"items[{number}]: {fault}")
-    stored = set(map(binding_of, (await asyncio.to_thread(catalog.kafka_acls, namespace))[1]))
-    await catalog.change_kafka_acls(namespace, add=map(_row, bindings))
+    stored = set(map(binding_of, (await asyncio.to_thread(catalog.file.kafka_acls, namespace))[1]))
+    await asyncio.to_thread(catalog.file.change_kafka_acls, namespace, add=map(_row, bindings))
     _note(request, [each for each in dict.fromkeys(bindings) if each not in stored])
     return _Acls(items=[_Acl.of(each) for each in bindings]).response()
 
@@ -221,11 +221,11 @@ async def _delete_acls(request: ApiRequest) -> web.StreamResponse:
     wanted = _filter(request)
     if wanted == AclFilter():
         raise refused(400, "say which ACLs: one parameter is needed at least")
-    _, rows = await asyncio.to_thread(catalog.kafka_acls, namespace)
+    _, rows = await asyncio.to_thread(catalog.file.kafka_acls, namespace)
     found = await asyncio.to_thread(_matching, rows, wanted)
     if len(found) > MOST_ITEMS:
         raise refused(400, f"{len(found)} ACLs are meant: {MOST_ITEMS} are removed at once at the most")
-    await catalog.change_kafka_acls(namespace, remove=map(_row, found))
+    await asyncio.to_thread(catalog.file.change_kafka_acls, namespace, remove=map(_row, found))
     _note(request, found)
     return _Acls(items=[_Acl.of(each) for each in found]).response()
 

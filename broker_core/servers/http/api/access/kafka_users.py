@@ -173,7 +173,7 @@ def _user_name(request: ApiRequest) -> str:
 
 
 async def _list_users(request: ApiRequest) -> web.StreamResponse:
-    page = ItemPage(request, _by_name(await asyncio.to_thread(catalog_of(request).kafka_users)))
+    page = ItemPage(request, _by_name(await asyncio.to_thread(catalog_of(request).file.kafka_users)))
     return _UserPage(items=page.items, next=page.next).response(headers=page.headers)
 
 
@@ -191,14 +191,14 @@ async def _put_user(request: ApiRequest) -> web.StreamResponse:
     except ValueError as error:
         raise refused(400, str(error)) from None
     before = await asyncio.to_thread(_rows_of, catalog, name)
-    await asyncio.to_thread(store_user, catalog, name, password, [*dict.fromkeys(new.mechanisms)])
+    await asyncio.to_thread(store_user, catalog.file, name, password, [*dict.fromkeys(new.mechanisms)])
     return (await _shown(catalog, name)).response(200 if before else 201)
 
 
 async def _delete_user(request: ApiRequest) -> web.StreamResponse:
     catalog, name = catalog_of(request), _user_name(request)
     mechanisms = request.values["mechanism"] or tuple(HASHES)
-    if not await asyncio.to_thread(catalog.remove_kafka_user, name, *mechanisms):
+    if not await asyncio.to_thread(catalog.file.remove_kafka_user, name, *mechanisms):
         raise _no_user(name, mechanisms)
     return web.Response(status=204)
 
@@ -213,7 +213,7 @@ def _by_name(rows: Sequence[ScramRow]) -> dict[str, _User]:
 
 
 def _rows_of(catalog: AsyncCatalog, name: str) -> list[ScramRow]:
-    rows = (catalog.kafka_user(name, mechanism) for mechanism in HASHES)
+    rows = (catalog.file.kafka_user(name, mechanism) for mechanism in HASHES)
     return [row for row in rows if row is not None]
 
 
