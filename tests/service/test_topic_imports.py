@@ -50,7 +50,7 @@ def catalog_of(imports: TopicImports) -> AsyncCatalog:
 
 
 def version(imports: TopicImports) -> int:
-    return catalog_of(imports)._file.version(NAMESPACE).number
+    return catalog_of(imports).file.version(NAMESPACE).number
 
 
 async def test_a_body_of_many_blocks(imports: TopicImports, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -177,7 +177,7 @@ async def test_a_file_is_closed_that_is_opened_for_a_client_that_is_gone(
 
 
 async def test_a_cancelled_import_ends(imports: TopicImports) -> None:
-    other = catalog_of(imports)._file.connect()
+    other = catalog_of(imports).file.connect()
     other.execute("BEGIN IMMEDIATE")
     task = asyncio.create_task(imports.import_body(NAMESPACE, body(2000)))
     waiting = asyncio.create_task(imports.import_body(NAMESPACE, body(2000)))
@@ -218,7 +218,7 @@ async def test_a_folder_that_cannot_be_written(
 
 async def test_a_server_that_stops_ends_what_is_under_way(imports: TopicImports) -> None:
     catalog = catalog_of(imports)
-    other = catalog._file.connect()
+    other = catalog.file.connect()
     other.execute("BEGIN IMMEDIATE")
     task = asyncio.create_task(imports.import_body(NAMESPACE, body(2000)))
     threads = catalog._importing
