@@ -10,6 +10,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 
 from broker_core.change_log import ChangeLog
+from broker_core.concurrency import running_loop
 from broker_core.errors import Cause, ListingFailed
 from broker_core.metrics import QuestionCount
 from broker_core.names import NamespaceName
@@ -108,7 +109,7 @@ class BrokerHandle:
 
     def _on_loop(self, function: Callable[..., None], *arguments: object) -> None:
         """Call ``function`` on the event loop: at once in its own thread, else in its next turn, if it still runs."""
-        if _running_loop() is self._loop:
+        if running_loop() is self._loop:
             function(*arguments)
             return
         with suppress(RuntimeError):  # the loop is closed
@@ -126,16 +127,9 @@ class BrokerHandle:
                 "The brokers upstream hold the topics, and this gateway has no change log of them",
                 cause=Cause.UPSTREAM,
             )
-        if _running_loop() is self._loop:
+        if running_loop() is self._loop:
             raise RuntimeError("call this from a thread, or await what change_logs() has")
         return asyncio.run_coroutine_threadsafe(of_log(log), self._loop).result()
-
-
-def _running_loop() -> asyncio.AbstractEventLoop | None:
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None
 
 
 def _parsed(namespace: NamespaceName | str) -> NamespaceName:

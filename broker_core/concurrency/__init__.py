@@ -16,7 +16,7 @@ from broker_core.concurrency.loop_or_thread import (
     EACH_TOPIC_OF_TABLE,
     ON_LOOP,
 )
-from broker_core.concurrency.loop_turns import has_time, loop_turn
+from broker_core.concurrency.loop_turns import has_time, loop_turn, running_loop
 from broker_core.concurrency.pauses import backoff, ended_within
 from broker_core.concurrency.tasks_by_key import TasksByKey
 
@@ -43,4 +43,5 @@ __all__ = [
     "in_turns",
     "loop_turn",
     "pass_lock_on",
+    "running_loop",
 ]

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Final
 from weakref import WeakKeyDictionary
 
-__all__ = ["TURN_SECONDS", "LoopTurn", "has_time", "loop_turn"]
+__all__ = ["TURN_SECONDS", "LoopTurn", "has_time", "loop_turn", "running_loop"]
 
 #: Seconds of one turn, counted from the first quick work in it.
 TURN_SECONDS: Final = 0.003
@@ -101,3 +101,11 @@ def loop_turn() -> LoopTurn:
 def has_time() -> bool:
     """Whether this turn of the running event loop has time for one more piece of quick work."""
     return loop_turn().has_time()
+
+
+def running_loop() -> asyncio.AbstractEventLoop | None:
+    """The event loop of this thread, if one runs."""
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None

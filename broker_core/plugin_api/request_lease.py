@@ -14,6 +14,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, Final, Protocol, Self, TypeAlias
 
+from broker_core.concurrency import running_loop
 from broker_core.memory import whole_count
 
 __all__ = [
@@ -23,7 +24,6 @@ __all__ = [
     "Pausing",
     "RequestMemory",
     "paused_call",
-    "running_loop",
 ]
 
 #: Wraps a function that a plugin awaits, so that its time is not the plugin's.
@@ -239,11 +239,3 @@ class Lease:
         size, self.size = self.size, 0
         if size:
             self._memory.give_back(size)
-
-
-def running_loop() -> asyncio.AbstractEventLoop | None:
-    """The event loop of this thread, if one runs."""
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None

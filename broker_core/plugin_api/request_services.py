@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias, cast
 
 from broker_core.access import Asker
+from broker_core.concurrency import running_loop
 from broker_core.errors import Cause, ListingFailed
 from broker_core.immutable import copied
 from broker_core.names import Mode, NamespaceName
 from broker_core.plugin_api.depends_on import PROPERTY, KeyedQuestion, key_of
-from broker_core.plugin_api.request_lease import PausedMemory, Pausing, RequestMemory, running_loop
+from broker_core.plugin_api.request_lease import PausedMemory, Pausing, RequestMemory
 from broker_core.plugin_api.rest_answer import RestAnswer, Same
 
 __all__ = ["ALL_CALLS", "CALLS", "RequestServices", "RestCall"]
