@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from broker_core.listing.fields.search_fields import search_fields
     from broker_core.listing.fields.topic_field import TAG, MalformedFields, read_varint, varint, walk_fields
     from broker_core.listing.fields_reader import FieldsReader
-    from broker_core.listing.hashes.joined_crcs import TextCrc
-    from broker_core.listing.hashes.topics_hash import crc_text, extend_crc, topics_hash, utf16_key
+    from broker_core.listing.hashes.topics_hash import TextCrc, crc_text, extend_crc, topics_hash, utf16_key
     from broker_core.listing.listing import (
         Listing,
         Selection,
@@ -210,7 +209,7 @@ __getattr__ = lazy_exports(
         "SortedForms": ".chunks.chunk_forms",
         "TAG": ".fields.topic_field",
         "TOPIC": ".details",
-        "TextCrc": ".hashes.joined_crcs",
+        "TextCrc": ".hashes.topics_hash",
         "TableChange": ".topic_table.topic_table",
         "TopicChunk": ".topic_table.topic_chunk",
         "TopicFilter": ".selections.topic_filter",

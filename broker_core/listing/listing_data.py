@@ -22,8 +22,14 @@ from broker_core.errors import InvalidListing
 from broker_core.listing.chunks.chunk import Chunk, have_alike_bounds
 from broker_core.listing.chunks.chunk_rows import ChunkRows, MemoKey, Remembered
 from broker_core.listing.chunks.claimed_chunks import claimed_chunks
-from broker_core.listing.hashes.joined_crcs import JoinedCrcs, TextCrc, joined, without_first_comma
-from broker_core.listing.hashes.topics_hash import EMPTY_HASH, crc_text
+from broker_core.listing.hashes.topics_hash import (
+    EMPTY_HASH,
+    JoinedCrcs,
+    TextCrc,
+    crc_text,
+    joined,
+    without_first_comma,
+)
 from broker_core.memory import BoundedCache
 from broker_core.names import Array, Mode, NamespaceName, hash_order_bytes, hash_order_key
 

@@ -23,7 +23,7 @@ from broker_core.servers.pulsar.command_handler import (
     PulsarServices,
     Reply,
 )
-from broker_core.servers.pulsar.small_answers import SmallAnswers
+from broker_core.servers.pulsar.listing_job import SmallAnswers
 from broker_core.service import Admission, Find
 from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.frames import HEADER_SIZE

@@ -32,13 +32,14 @@ from broker_core.servers.pulsar.listing_job import (
     OWN_CLIENTS,
     ListingClient,
     ListingJob,
+    SmallAnswers,
     SmallListingJob,
+    question_of,
     question_text,
     read_listing_request,
 )
 from broker_core.servers.pulsar.lookup_job import LookupJob, namespace_of_lookup
 from broker_core.servers.pulsar.pattern_lookups import ClientPatterns
-from broker_core.servers.pulsar.small_answers import SmallAnswers, question_of
 from broker_core.service import Admission, Ended, LiveSession, LookupService, Quotas
 from broker_core.settings import LimitsSettings, PulsarSettings, Settings, WatchersSettings
 from broker_core.wire.pulsar import (

@@ -9,8 +9,7 @@ import pytest
 from broker_core.errors import InvalidListing
 from broker_core.listing.chunks.chunk import Chunk, rows_key
 from broker_core.listing.chunks.property_codes import PropertyCodes
-from broker_core.listing.hashes.joined_crcs import without_first_comma
-from broker_core.listing.hashes.topics_hash import crc_text, topics_hash
+from broker_core.listing.hashes.topics_hash import crc_text, topics_hash, without_first_comma
 from broker_core.listing.listing import data_of
 from broker_core.names import Mode
 from broker_core.names.name_columns import column_data

@@ -10,8 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker_core.listing.hashes.joined_crcs import joined_groups, shifted, shifted_alike, shifted_one
-from broker_core.listing.hashes.topics_hash import crc_text, topics_hash, utf16_key
+from broker_core.listing.hashes.topics_hash import (
+    crc_text,
+    joined_groups,
+    shifted,
+    shifted_alike,
+    shifted_one,
+    topics_hash,
+    utf16_key,
+)
 from tests.support.topics import full_names
 
 PARTS = st.binary(max_size=40)

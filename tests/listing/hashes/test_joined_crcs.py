@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker_core.listing.hashes.joined_crcs import (
+from broker_core.listing.hashes.topics_hash import (
     JoinedCrcs,
     TextCrc,
     joined,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from broker_core.servers.pulsar import PulsarOptions, small_answers
+from broker_core.servers.pulsar import PulsarOptions, listing_job
 from broker_core.servers.pulsar.listing_job import ListingJob, SmallListingJob
 from broker_core.settings import PulsarSettings
 from broker_core.wire.pulsar import commands
@@ -159,7 +159,7 @@ async def test_what_is_kept_is_bounded() -> None:
 
 async def test_what_is_seen_once_displaces_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     t = connected(MemoryLister(FEW))
-    monkeypatch.setattr(small_answers, "_SEEN_ONCE", 10)
+    monkeypatch.setattr(listing_job, "_SEEN_ONCE", 10)
     kept(t)
     for number in range(100):
         frame(t, topics_pattern=f"t/n/{number}")
