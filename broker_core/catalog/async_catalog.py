@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -21,7 +21,6 @@ from broker_core.catalog.store.topic_rows import Edit, found_topics, topic_of_id
 from broker_core.catalog.topic_decisions import TopicWrite
 from broker_core.catalog.topic_files.import_file import Allow, ImportReport, import_topics
 from broker_core.catalog.topic_record import TopicRecord
-from broker_core.change_log import CatalogVersion
 from broker_core.errors import Cause, ListingFailed
 from broker_core.guards import Deletions
 from broker_core.names import NamespaceName, TopicName
@@ -49,7 +48,7 @@ class AsyncCatalog:
     Each method raises :exc:`~broker_core.catalog.CatalogError` if the file cannot be read, or written.
 
     ``at_once`` watches the file already: a few topics are read by its connection without waiting. ``file`` itself is
-    for threads: the users and ACLs of Kafka are read and changed there.
+    for threads: what needs no turn, such as versions, or the users and ACLs of Kafka, is read and changed there.
     """
 
     def __init__(self, file: SqliteCatalog, at_once: CatalogLister | None = None) -> None:
@@ -72,23 +71,6 @@ class AsyncCatalog:
         """The folder of the file."""
         return self.file.path.parent
 
-    @property
-    def catalog_id(self) -> str:
-        """The random id that versions are comparable under."""
-        return self.file.catalog_id
-
-    async def namespaces(self) -> list[NamespaceName]:
-        """As :meth:`SqliteCatalog.namespaces`."""
-        return await asyncio.to_thread(self.file.namespaces)
-
-    async def version(self, namespace: NamespaceName) -> CatalogVersion:
-        """As :meth:`SqliteCatalog.version`."""
-        return await asyncio.to_thread(self.file.version, namespace)
-
-    async def topic(self, name: TopicName) -> TopicRecord | None:
-        """As :meth:`SqliteCatalog.topic`."""
-        return await asyncio.to_thread(self.file.topic, name)
-
     async def found(self, names: Sequence[TopicName]) -> list[tuple[TopicRecord | None, int]]:
         """As :meth:`SqliteCatalog.found`; of a few topics without waiting, if that is possible."""
         found = self.found_now(names)
@@ -110,10 +92,6 @@ class AsyncCatalog:
         """As :meth:`SqliteCatalog.topics_by_id`; of a few ids without waiting, if that is possible."""
         found = self.topics_by_id_now(ids)
         return await asyncio.to_thread(self.file.topics_by_id, ids) if found is None else found
-
-    async def taken_names(self, namespace: NamespaceName, names: Iterable[str]) -> Mapping[str, str]:
-        """As :meth:`SqliteCatalog.taken_names`."""
-        return await asyncio.to_thread(self.file.taken_names, namespace, names)
 
     async def edit(
         self, namespace: NamespaceName, edits: Sequence[Edit], deadline: float | None = None

@@ -75,7 +75,7 @@ async def test_the_edits_of_a_request_are_one_version_and_each_stands_for_itself
         assert isinstance(first, TopicWrite)
         assert isinstance(last, TopicWrite)
         assert isinstance(refused, TopicExists)
-        assert first.version == last.version == await catalog_of(changes).version(NAMESPACE)
+        assert first.version == last.version == catalog_of(changes).file.version(NAMESPACE)
         assert request.fields["version"] == f"{first.version}.{first.version.stamp}"
         assert request.unchanged == set()
         same = await changes.change_one(request, Edit(X, merge(X, {})))
@@ -92,7 +92,7 @@ async def test_a_requirement_is_about_what_is_there(tmp_path: Path) -> None:
     async with changing(tmp_path) as changes:
         with pytest.raises(PreconditionFailed):
             await changes.change_one(attempt(), Edit(X, creation(X), refuse))
-        assert await catalog_of(changes).topic(X) is None
+        assert catalog_of(changes).file.topic(X) is None
 
 
 async def test_nothing_to_change_begins_no_transaction(tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ async def test_nothing_to_change_begins_no_transaction(tmp_path: Path) -> None:
         assert await changes.change(attempt(), []) == []
         (refused,) = await changes.change(attempt(), [made_of(X)])
         assert isinstance(refused, ListingFailed)
-        assert (await catalog_of(changes).version(NAMESPACE)).number == 0
+        assert catalog_of(changes).file.version(NAMESPACE).number == 0
 
 
 async def test_a_catalogue_that_others_write_fails_all_of_a_request_in_its_time(tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ def kafka_server(
         pipeline,
         metrics,
         _options(kafka, settings, files),
-        _mark(kafka) if catalog is None else catalog.catalog_id,
+        _mark(kafka) if file is None else file.catalog_id,
         listed,
         NamedTopics(find, authorizer),
         catalog,

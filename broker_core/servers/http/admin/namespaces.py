@@ -6,6 +6,7 @@ A client sees the namespaces that have a topic and that it may list.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -80,7 +81,7 @@ async def is_known(services: ApiServices, namespace: NamespaceName) -> bool:
     if catalog is None or namespace == services.kafka_namespace:
         return True
     with reading_catalog():
-        return (await catalog.version(namespace)).number > 0
+        return (await asyncio.to_thread(catalog.file.version, namespace)).number > 0
 
 
 def missing_namespace() -> RequestRefused:

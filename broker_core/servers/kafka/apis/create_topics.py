@@ -5,6 +5,7 @@ The checks are made in the order of Kafka's controller. A name always makes a to
 
 from __future__ import annotations
 
+import asyncio
 import uuid
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -126,7 +127,7 @@ async def _taken(
         return {}
     assert changes.catalog is not None  # before a cluster this is relayed
     try:
-        taken = await changes.catalog.taken_names(call.namespace, names)
+        taken = await asyncio.to_thread(changes.catalog.file.taken_names, call.namespace, names)
     except CatalogError as error:
         return dict.fromkeys(names, error_of(error))
     colliding = {name: other for name, other in taken.items() if name != other}
