@@ -11,8 +11,8 @@ from broker_core.wire.kafka.api_tables import *  # noqa: F403 - scripts/kafka_ta
 from broker_core.wire.kafka.error_codes import MESSAGES, ErrorCode, error_name
 from broker_core.wire.kafka.faults import fault_of
 from broker_core.wire.kafka.fields import ZERO_ID, Fields, Struct
-from broker_core.wire.kafka.frame_splitter import FrameSplitter
 from broker_core.wire.kafka.headers import (
+    FrameSplitter,
     RequestHeader,
     read_header,
     read_response,
