@@ -18,8 +18,7 @@ from broker_core.memory.permit_budget import PermitBudget
 from broker_core.memory.permits import Leases, Permits
 from broker_core.names import NamespaceName, TopicName
 from broker_core.pipeline import Pipeline
-from broker_core.servers.kafka.callers.authorizer import Authorizer
-from broker_core.servers.kafka.callers.caller import Caller
+from broker_core.servers.kafka.callers.authorizer import Authorizer, Caller
 from broker_core.servers.kafka.topics.listed_topics import ListedTopics
 from broker_core.servers.kafka.topics.named_topics import NamedTopics
 from broker_core.service import Find, VisibleTopics

@@ -1,5 +1,6 @@
-"""The rights of a Kafka client in its namespace by the ACLs of the catalogue, which only narrow the rights by the rules
-of the settings and the plugins.
+"""The caller of a Kafka request, and its rights in its namespace by the ACLs of the catalogue.
+
+ACLs only narrow the rights by the rules of the settings and the plugins.
 
 The authorizer is on if the settings name super users, or allow everybody what no ACL is about, or if any ACL is stored:
 no stored ACL is without effect. Each request checks once whether ACLs have changed (:meth:`is_current`), so that a
@@ -9,12 +10,12 @@ change by another process binds the next one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
-from broker_core.access import host_of
+from broker_core.access import Asker, host_of, note_held
 from broker_core.catalog import AclRow, AclVersion, KafkaAclReader
 from broker_core.kafka.acls import (
     CLUSTER_NAME,
@@ -29,11 +30,44 @@ from broker_core.kafka.acls import (
     SortedNames,
     binding_of,
 )
+from broker_core.memory import Permit
 from broker_core.names import NamespaceName
-from broker_core.servers.kafka.callers.caller import Caller
+from broker_core.servers.kafka.pages.answer_page import AnswerPage
 from broker_core.settings import KafkaSettings
 
-__all__ = ["Authorizer"]
+__all__ = ["Authorizer", "Caller"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """The caller ``asker`` in ``namespace``; its role is that of the principal ``User:ROLE``, and without one it is
+    ``User:ANONYMOUS``. ``deadline`` is in loop time. ``held`` are permits for memory that the answer needs until it has
+    left, and ``pinned`` are shared objects that have permits as long as they live.
+    """
+
+    asker: Asker
+    namespace: NamespaceName
+    deadline: float
+    held: list[Permit] = field(default_factory=list, repr=False, compare=False)
+    pinned: list[object] = field(default_factory=list, repr=False, compare=False)
+    #: The wanted page; ``None``: all.
+    page: AnswerPage | None = field(default=None, repr=False, compare=False)
+
+    def hold_permit(self, permit: Permit) -> None:
+        """Hold a permit until the answer has left."""
+        note_held(self.asker.connection, permit)
+        self.held.append(permit)
+
+    def release(self) -> None:
+        """Give back the permits of the answer; once is enough."""
+        self.pinned.clear()
+        while self.held:
+            self.held.pop().release()
+
+    @property
+    def principal(self) -> str:
+        """The principal of ACLs."""
+        return "User:ANONYMOUS" if self.asker.role is None else f"User:{self.asker.role}"
 
 
 @dataclass(frozen=True, slots=True)

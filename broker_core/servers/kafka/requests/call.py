@@ -13,7 +13,7 @@ from broker_core.client import ClientError
 from broker_core.errors import InvalidName, ListingFailed
 from broker_core.memory import Permit, PermitError
 from broker_core.names import PERSISTENT, TopicName
-from broker_core.servers.kafka.callers.caller import Caller
+from broker_core.servers.kafka.callers.authorizer import Caller
 from broker_core.servers.kafka.row_error import (
     MOST_CHANGES,
     READ_ONLY,

@@ -18,8 +18,7 @@ from broker_core.kafka.acls import Operation
 from broker_core.listing import RenderedChunk, TopicChunk, TopicTable
 from broker_core.memory import PermitError, permits_refused
 from broker_core.pipeline import ListingTables, Pipeline
-from broker_core.servers.kafka.callers.authorizer import Authorizer
-from broker_core.servers.kafka.callers.caller import Caller
+from broker_core.servers.kafka.callers.authorizer import Authorizer, Caller
 from broker_core.servers.kafka.pages.answer_page import AnswerPage
 from broker_core.servers.kafka.pages.kept_answers import KeptRequest
 from broker_core.servers.kafka.pages.topic_pages import topics_of_page

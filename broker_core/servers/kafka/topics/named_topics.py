@@ -13,8 +13,7 @@ from broker_core.kafka import INTERNAL, is_legal
 from broker_core.kafka.acls import Operation, ResourceType
 from broker_core.kafka.configs import sound_configs
 from broker_core.names import PERSISTENT, TopicName
-from broker_core.servers.kafka.callers.authorizer import Authorizer
-from broker_core.servers.kafka.callers.caller import Caller
+from broker_core.servers.kafka.callers.authorizer import Authorizer, Caller
 from broker_core.servers.kafka.row_error import code_of
 from broker_core.service import REFUSED_BY_ACLS, Find, Found, TopicAsker
 from broker_core.wire.kafka import ZERO_ID, ErrorCode

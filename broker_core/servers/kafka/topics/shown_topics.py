@@ -12,8 +12,7 @@ from broker_core.errors import ListingFailed
 from broker_core.kafka.acls import Operation, ResourceType, binding_text
 from broker_core.pipeline import ListingTables, Pipeline
 from broker_core.plugin_api import ListingRequest
-from broker_core.servers.kafka.callers.authorizer import Authorizer
-from broker_core.servers.kafka.callers.caller import Caller
+from broker_core.servers.kafka.callers.authorizer import Authorizer, Caller
 from broker_core.servers.kafka.topics.listed_topics import ListedTopics
 from broker_core.settings import Settings
 

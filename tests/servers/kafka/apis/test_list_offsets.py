@@ -10,8 +10,7 @@ from broker_core import TopicListingResult
 from broker_core.catalog import SqliteCatalog
 from broker_core.kafka.acls.bindings import Operation
 from broker_core.servers.kafka.apis.list_offsets import LIST_OFFSETS_ROW
-from broker_core.servers.kafka.callers.authorizer import Authorizer
-from broker_core.servers.kafka.callers.caller import Caller
+from broker_core.servers.kafka.callers.authorizer import Authorizer, Caller
 from broker_core.wire.kafka import LIST_OFFSETS, Fields, read_response, response_frame
 from tests.support.kafka_acls import AllowAll
 from tests.support.kafka_calls import call_of, services_of

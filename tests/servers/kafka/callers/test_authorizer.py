@@ -17,8 +17,7 @@ from broker_core.kafka.acls.bindings import (
     ResourceType,
 )
 from broker_core.names import NamespaceName
-from broker_core.servers.kafka.callers.authorizer import Authorizer
-from broker_core.servers.kafka.callers.caller import Caller
+from broker_core.servers.kafka.callers.authorizer import Authorizer, Caller
 from broker_core.settings import KafkaSettings
 from tests.support.kafka_acls import acl, cluster_acl, put_acls
 from tests.support.kafka_topics import create, kafka_topics, names

@@ -13,7 +13,7 @@ from broker_core.errors import Cause, ListingFailed, TooManyRequests
 from broker_core.memory.permits import Permits
 from broker_core.metrics.metrics import Metrics
 from broker_core.servers.connection import Closing
-from broker_core.servers.kafka.callers.caller import Caller
+from broker_core.servers.kafka.callers.authorizer import Caller
 from broker_core.servers.kafka.request_metrics import RequestMetrics
 from broker_core.servers.kafka.requests.call import CloseClient, KafkaCall
 from broker_core.servers.kafka.requests.handler_row import HandlerRow, of_many
