@@ -37,9 +37,8 @@ class QuotaJob:
         return None if isinstance(self._handled, bytes) else self._handled
 
     def small_answer(self) -> bytes | None:
-        small = self._handled if isinstance(self._handled, bytes) else None
-        if self._job is not None:
-            small = self._job.small_answer()
+        handled = self._handled
+        small = handled if handled is None or isinstance(handled, bytes) else handled.small_answer()
         if small is not None:
             self._turn.spent(len(small))
         return small
