@@ -4,12 +4,12 @@ A pattern without its scheme must match ``tenant/namespace/topic`` in full, the 
 suffix (docs/reference/pulsar-behaviour.md#topics-patterns).
 """
 
-from broker_core.patterns.literals import class_run as class_run
 from broker_core.patterns.matchless import no_match as no_match
 from broker_core.patterns.matchless import selecting_pattern
 from broker_core.patterns.pattern_compiler import MAX_LENGTH, compile_pattern
 from broker_core.patterns.pattern_compiler import REMEMBERED as REMEMBERED
 from broker_core.patterns.pattern_compiler import compile_now as compile_now
+from broker_core.patterns.pattern_text import class_run as class_run
 from broker_core.patterns.refused_patterns import refused_part as refused_part
 from broker_core.patterns.topics_pattern import TopicsPattern
 from broker_core.patterns.topics_pattern import may_match as may_match

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-from broker_core.patterns.tokens import PatternToken, TokenKind, tokens
+from broker_core.patterns.pattern_text import PatternToken, TokenKind, tokens
 
 __all__ = ["Malformed", "malformation", "malformed_part"]
 

@@ -8,7 +8,7 @@ from typing import Final
 from broker_core.errors import InvalidPattern
 from broker_core.names import NamespaceName
 from broker_core.patterns.pattern_compiler import compile_pattern
-from broker_core.patterns.tokens import TokenKind, close_quote, tokens
+from broker_core.patterns.pattern_text import TokenKind, close_quote, tokens
 from broker_core.patterns.topics_pattern import TopicsPattern
 from broker_core.redaction import quoted
 

@@ -23,9 +23,17 @@ import re2
 from broker_core.bounds import MAX_PATTERN
 from broker_core.errors import InvalidPattern
 from broker_core.memory import BoundedCache, make_the_first_array
-from broker_core.patterns.literals import PatternShape, plain_shape, read_shape
 from broker_core.patterns.malformation import malformation
-from broker_core.patterns.tokens import PatternToken, TokenKind, close_quote, has_any_byte, tokens
+from broker_core.patterns.pattern_text import (
+    PatternShape,
+    PatternToken,
+    TokenKind,
+    close_quote,
+    has_any_byte,
+    plain_shape,
+    read_shape,
+    tokens,
+)
 from broker_core.patterns.topics_pattern import TopicsPattern, new_pattern, strip_scheme
 from broker_core.redaction import cut_short, quoted
 

@@ -9,7 +9,7 @@ import re2
 from broker_core.bounds import MAX_PATTERN
 from broker_core.patterns.malformation import malformed_part
 from broker_core.patterns.pattern_compiler import OPTIONS
-from broker_core.patterns.tokens import PatternToken, TokenKind, tokens
+from broker_core.patterns.pattern_text import PatternToken, TokenKind, tokens
 from broker_core.patterns.topics_pattern import strip_scheme
 from broker_core.redaction import cut_short
 

@@ -8,7 +8,7 @@ import re
 import pytest
 import re2
 
-from broker_core.patterns.literals import class_run
+from broker_core.patterns.pattern_text import class_run
 from tests.support.one_test import in_one_test
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker_core.patterns.tokens import TokenKind, close_quote, has_any_byte, tokens
+from broker_core.patterns.pattern_text import TokenKind, close_quote, has_any_byte, tokens
 from tests.support.one_test import in_one_test
 from tests.support.regexes import HOSTILE, NOISE, Regex, full_match, is_valid, noise, regexes
 

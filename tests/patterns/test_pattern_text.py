@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 
-from broker_core.patterns.literals import PatternShape, plain_shape, read_shape
+from broker_core.patterns.pattern_text import PatternShape, plain_shape, read_shape
 from tests.support.regexes import Regex, full_match, is_valid, noise, regexes
 
 
