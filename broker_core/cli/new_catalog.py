@@ -72,8 +72,7 @@ class NewCatalog:
         from broker_core.cli.startup_checks.authorization_rules import authorization_checks
         from broker_core.cli.startup_checks.bounded_check import bounded
         from broker_core.cli.startup_checks.certificates import certificate_checks
-        from broker_core.cli.startup_checks.kafka_configs import kafka_configs_checks
-        from broker_core.cli.startup_checks.kafka_sasl import kafka_sasl_checks
+        from broker_core.cli.startup_checks.kafka_settings import kafka_configs_checks, kafka_sasl_checks
         from broker_core.cli.startup_checks.listen_addresses import taken_addresses
 
         for name, problem in taken_addresses(settings):

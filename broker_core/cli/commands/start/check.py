@@ -116,9 +116,11 @@ def all_checks(
     from broker_core.cli.startup_checks.enabled_plugins import plugin_checks, property_checks
     from broker_core.cli.startup_checks.host_resources import host_checks
     from broker_core.cli.startup_checks.kafka_acls import kafka_acl_checks
-    from broker_core.cli.startup_checks.kafka_configs import kafka_configs_checks
-    from broker_core.cli.startup_checks.kafka_replication import kafka_replication_checks
-    from broker_core.cli.startup_checks.kafka_sasl import kafka_sasl_checks
+    from broker_core.cli.startup_checks.kafka_settings import (
+        kafka_configs_checks,
+        kafka_replication_checks,
+        kafka_sasl_checks,
+    )
     from broker_core.cli.startup_checks.kafka_upstream import kafka_upstream_checks
     from broker_core.cli.startup_checks.limits import limit_checks
     from broker_core.cli.startup_checks.listen_addresses import listen_checks
