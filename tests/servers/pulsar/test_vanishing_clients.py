@@ -14,6 +14,7 @@ from broker_core import ListingRequest, TopicListingResult
 from broker_core.access.asker import Asker
 from broker_core.pipeline.runs.fair_threads import UncutWork
 from broker_core.servers.connection.large_answers import WINDOW
+from broker_core.servers.connection.reader_pace import LEAST_PIECE
 from broker_core.settings import LimitsSettings
 from broker_core.wire.pulsar import commands
 from tests.support.eventually import eventually
@@ -167,6 +168,40 @@ async def test_while_its_work_is_in_a_thread(leave: Leave) -> None:
         finally:
             released.set()
         assert all(await asyncio.gather(*taken))
+
+
+@leaving
+async def test_while_it_waits_for_direct_permits(leave: Leave) -> None:
+    async with serving(MemoryLister(NAMES)) as s:
+        held = await s.permits.direct.acquire(s.permits.direct.maximum)
+        kept = await s.permits.reserve.acquire(s.permits.reserve.maximum)
+        async with asking(s, {}, {}, {"pattern": "t/n/x+-0000."}, {"pattern": "t/n/.*7"}) as client:
+            await eventually(lambda: s.permits.direct.queue_size == s.permits.reserve.queue_size == 1)
+            leave(client)
+            await eventually(lambda: s.permits.direct.queue_size == s.permits.reserve.queue_size == 0)
+        held.release()
+        kept.release()
+
+
+@leaving
+async def test_in_the_midst_of_a_window(leave: Leave) -> None:
+    async with serving(MemoryLister(NAMES), send_buffer=SMALL) as s:
+        questions = [{}, {"pattern": "t/n/.*[37]"}, {}, {"pattern": "t/n/x+-0000."}]
+        async with asking(s, *questions, receive_buffer=SMALL) as client:
+            await eventually(lambda: s.permits.direct.acquired >= LEAST_PIECE)
+            await client.receive_raw()
+            leave(client)
+            await s.nothing_held()
+
+
+@leaving
+async def test_with_answers_that_it_does_not_read(leave: Leave) -> None:
+    async with serving(MemoryLister(NAMES), send_buffer=SMALL) as s:
+        question = {"pattern": "t/n/x+-00[0-4].*"}  # 40 KB of scattered or ranged rows
+        async with asking(s, *([question] * 200), receive_buffer=SMALL) as client:
+            await eventually(lambda: s.permits.reserve.acquired > 100_000)
+            leave(client)
+            await s.nothing_held()
 
 
 @leaving
