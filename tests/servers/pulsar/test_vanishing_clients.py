@@ -13,8 +13,7 @@ import pytest
 from broker_core import ListingRequest, TopicListingResult
 from broker_core.access.asker import Asker
 from broker_core.pipeline.runs.fair_threads import UncutWork
-from broker_core.servers.connection.large_answers import WINDOW
-from broker_core.servers.connection.reader_pace import LEAST_PIECE
+from broker_core.servers.connection.large_answers import LEAST_PIECE, WINDOW
 from broker_core.settings import LimitsSettings
 from broker_core.wire.pulsar import commands
 from tests.support.eventually import eventually
