@@ -9,6 +9,7 @@ import pytest
 
 import broker_core
 from broker_core.cli import main
+from broker_core.cli.early_signals import restore_signals
 
 COMMAND = Path(sys.executable).parent / "broker-core"
 
@@ -17,8 +18,11 @@ def test_main_leaves_with_the_code_of_the_command(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["broker-core", "nope"])
-    with pytest.raises(SystemExit) as left:
-        main()
+    try:
+        with pytest.raises(SystemExit) as left:
+            main()
+    finally:
+        restore_signals()  # no command began, and that of a later test may begin in another thread
     assert left.value.code == 2
     assert "nope" in capsys.readouterr().err
 

@@ -45,5 +45,5 @@ def test_a_lower_module_that_calls_a_higher_one_climbs() -> None:
             return ()
 
     way = traced(lambda: finished(nothing.moving(NoChanges())))  # type: ignore[arg-type]
-    assert way.climbs == {("concurrency/steps", "snapshots/snapshot")}
+    assert way.climbs == {("concurrency/cpu_threads", "snapshots/snapshot")}
     assert way.size == (len(way.modules), 1)

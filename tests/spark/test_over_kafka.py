@@ -73,6 +73,7 @@ def _loop_beside() -> Iterator[Callable[[Coroutine[Any, Any, Any]], Any]]:
     finally:
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
+        loop.run_until_complete(loop.shutdown_asyncgens())  # with them the threads of the loop end
         loop.close()
 
 
