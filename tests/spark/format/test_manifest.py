@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -78,8 +79,8 @@ def test_the_order_of_namespaces_makes_no_difference() -> None:
             "a stamp of t/other, which has no version",
         ),
         (lambda record: record["stamps"].update({"t/n": ""}), "a stamp of t/n"),
-        (lambda record: record["stamps"].update({"t/n": 1}), r"a part .* stamps\.t/n: .* string"),
-        (lambda record: record.pop("stamps"), "canonical"),
+        (lambda record: record["stamps"].update({"t/n": 1}), "is no string"),
+        (lambda record: record.pop("stamps"), "stamps"),
         (lambda record: record.update(version="1" * 100), "format version"),
         (lambda record: record.update(more=1), "canonical"),
         (lambda record: record.pop("segments"), "a part"),
@@ -101,23 +102,20 @@ def test_the_order_of_namespaces_makes_no_difference() -> None:
         ),
         (lambda record: record["segments"][0].update(name="../../etc/passwd"), "no file of a generation"),
         (lambda record: record["segments"][0].update(size=-1), "a part"),
-        (lambda record: record["segments"][0].update(size=1e3), "canonical"),
-        (lambda record: record["segments"][0].update(runs=[]), r"a part .* segments\.0\.runs: "),
+        (lambda record: record["segments"][0].update(size=1e3), "a part"),
+        (lambda record: record["segments"][0].update(runs=[]), "without names"),
         (
             lambda record: record["segments"][0].update(runs=[["t/l", "persistent", 1]]),
             "none of its namespaces",
         ),
-        (
-            lambda record: record["segments"][0].update(runs=[["t/n", "other", 1]]),
-            r"a part .* segments\.0\.runs\.0\.1: ",
-        ),
+        (lambda record: record["segments"][0].update(runs=[["t/n", "other", 1]]), "no domain"),
         (lambda record: record["segments"][0].update(runs=[["t/n", "persistent", 0]]), "a part"),
-        (lambda record: record["segments"][0].update(first_local=1), "a part .* string"),
+        (lambda record: record["segments"][0].update(first_local=1), "no string"),
         (lambda record: record["namespaces"].update({"x": 1}), "Invalid namespace"),
         (lambda record: record["namespaces"].update({"t/n": -1}), "a part"),
         (lambda record: record["namespaces"].update({"t/n": None}), "static"),
         (lambda record: record["catalogue"].update(static=True), "static"),
-        (lambda record: record["catalogue"].update(static=1), "static"),
+        (lambda record: record["catalogue"].update(static=1), "neither true nor false"),
         (lambda record: record.update(catalogue=[]), "a part"),
         (lambda record: record.update(property_keys=["l", "k"]), "sorted"),
         (lambda record: record.update(segment_bytes=0), "a part"),
@@ -130,11 +128,12 @@ def test_the_order_of_namespaces_makes_no_difference() -> None:
         (lambda record: record["segments"][0].update(continues=True), "continues none"),
         (lambda record: record["segments"][1].update(continues=False), "canonical"),
         (lambda record: record["segments"][0].pop("postings"), "a part"),
-        (lambda record: record["segments"][0].update(size="100"), "canonical"),
-        (lambda record: record["segments"][0].update(size=True), "canonical"),
-        (lambda record: record["segments"][0].update(size=2**63), "a part"),
-        (lambda record: record["segments"][1].update(continues=1), "canonical"),
-        (lambda record: record["catalogue"].update(id=1), r"a part .* catalogue\.id"),
+        (lambda record: record["segments"][0].update(size="100"), "'100' is no number"),
+        (lambda record: record["segments"][0].update(size=True), "True is no number"),
+        (lambda record: record["segments"][0].update(size=2**63), "is no number"),
+        (lambda record: record["segments"][0].update(name="x" * 1000), r"a part.{0,230}$"),
+        (lambda record: record["segments"][1].update(continues=1), "neither true nor false"),
+        (lambda record: record["catalogue"].update(id=1), "1 is no string"),
         (
             lambda record: record["segments"][0]["postings"].update(name="segments/x"),
             "no file of a generation",
@@ -181,3 +180,19 @@ def test_stamps_of_a_static_catalogue_are_of_every_namespace_that_was_asked_abou
     assert {name: version.number for name, version in made.versions().items()} == dict(made.namespaces)
     with pytest.raises(ValueError, match="t//none"):
         replace(static, stamps={"t//none": "s"}).check()
+
+
+@pytest.mark.parametrize("part", ["segments", "property_keys", "namespaces", "totals"])
+def test_a_manifest_of_wrong_parts_is_refused_at_the_first(part: str) -> None:
+    # A report of each of them took a thousand times their bytes.
+    record = json.loads(manifest().data)
+    record[part] = [{}] * 20_000 if isinstance(record[part], list) else {f"{n}": [] for n in range(20_000)}
+    data = canonical_json(record) + b"\n"
+    tracemalloc.start()
+    try:
+        with pytest.raises(InvalidGeneration, match="a part"):
+            Manifest.parse(data, "manifests/x.json")
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 8 * 1024 * 1024

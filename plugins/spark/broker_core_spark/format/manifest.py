@@ -13,9 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Annotated, Final, TypeAlias
-
-from pydantic import AliasPath, Field, TypeAdapter, ValidationError
+from typing import Any, Final
 
 from broker_core.change_log import CatalogVersion
 from broker_core.errors import BrokerCoreError
@@ -35,10 +33,6 @@ _FILES: Final = {
     for folder, suffix in (("segments", "seg"), ("postings", "post"), ("questions", "jsonl"))
 }
 _MOST: Final = 2**63 - 1
-_Number: TypeAlias = Annotated[int, Field(ge=0, le=_MOST)]
-_Positive: TypeAlias = Annotated[int, Field(ge=1, le=_MOST)]
-#: Namespace, domain, number of names.
-_Run: TypeAlias = tuple[str, Annotated[str, Field(pattern=f"^({'|'.join(DOMAIN_ORDER)})$")], _Positive]
 
 
 def manifest_name(generation: str) -> str:
@@ -51,7 +45,7 @@ class FileEntry:
     """A file: its name, which has its SHA-256, and its size in bytes."""
 
     name: str
-    size: _Number
+    size: int
 
     @property
     def sha256(self) -> str:
@@ -67,7 +61,7 @@ class SegmentEntry(FileEntry):
     """
 
     first_local: str
-    runs: Annotated[tuple[_Run, ...], Field(min_length=1)]
+    runs: tuple[tuple[str, str, int], ...]
     postings: FileEntry
     continues: bool = False
 
@@ -102,20 +96,18 @@ class Manifest:
     The manifest also has the totals of each namespace, so that a namespace without one of its segments is refused.
     """
 
-    catalogue_id: Annotated[str, Field(validation_alias=AliasPath("catalogue", "id"))]
-    static: Annotated[bool, Field(validation_alias=AliasPath("catalogue", "static"))]
+    catalogue_id: str
+    static: bool
     property_keys: tuple[str, ...]
-    segment_bytes: _Positive
-    namespaces: Mapping[str, _Number | None]
-    question_count: Annotated[_Number, Field(validation_alias=AliasPath("questions", "count"))]
+    segment_bytes: int
+    namespaces: Mapping[str, int | None]
+    question_count: int
     questions: FileEntry
     segments: tuple[SegmentEntry, ...]
     stamps: Mapping[str, str] = field(default_factory=dict)
-    largest_segment_bytes: _Positive = LARGEST_FACTOR * SEGMENT_BYTES
+    largest_segment_bytes: int = LARGEST_FACTOR * SEGMENT_BYTES
     #: The totals that a manifest was read with; ``None``: the totals of the runs.
-    written_totals: Annotated[
-        Mapping[str, tuple[_Number, _Number]] | None, Field(validation_alias="totals")
-    ] = field(default=None, compare=False)
+    written_totals: Mapping[str, tuple[int, int]] | None = field(default=None, compare=False)
 
     @cached_property
     def data(self) -> bytes:
@@ -226,19 +218,14 @@ class Manifest:
                 "Build the generation again with this version",
             )
         try:
-            manifest = _PARTS.validate_python(record)
+            manifest = _manifest(record)
             manifest.check()
-            # Whatever was converted, left out or added is another text.
-            if manifest.data != data:
-                raise ValueError("it is not in its canonical form")
-        except ValidationError as error:
-            wrong = error.errors(include_url=False)[0]
-            where = ".".join(map(str, wrong["loc"]))
-            raise InvalidGeneration(
-                file, f"a part is not what it must be: {where:.100}: {wrong['msg']:.200}"
-            ) from None
-        except (BrokerCoreError, ValueError) as error:
+        except BrokerCoreError as error:
             raise InvalidGeneration(file, str(error)) from None
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            raise InvalidGeneration(file, f"a part is not what it must be: {error!s:.200}") from None
+        if manifest.data != data:
+            raise InvalidGeneration(file, "it is not in its canonical form")
         return manifest
 
     def check(self) -> None:
@@ -260,7 +247,7 @@ class Manifest:
             ("postings", [segment.postings for segment in self.segments]),
         ):
             for file in files:
-                if not _FILES[folder].fullmatch(file.name):
+                if not _FILES[folder].fullmatch(file.name) or not 0 <= file.size <= _MOST:
                     raise ValueError(f"{file.name!r} is no file of a generation")
         orders = [segment.order for segment in self.segments]
         if any(later <= earlier for earlier, later in pairwise(orders)):
@@ -284,5 +271,62 @@ class Manifest:
             raise ValueError("the totals of its namespaces are not those of its segments: one is missing")
 
 
-#: The parts of a manifest, as JSON has them.
-_PARTS: Final = TypeAdapter(Manifest)
+def _manifest(record: dict[str, Any]) -> Manifest:
+    catalogue, questions = record["catalogue"], record["questions"]
+    return Manifest(
+        _text(catalogue["id"]),
+        _flag(catalogue["static"]),
+        tuple(_text(key) for key in record["property_keys"]),
+        _number(record["segment_bytes"], 1),
+        {
+            _text(name): None if version is None else _number(version)
+            for name, version in record["namespaces"].items()
+        },
+        _number(questions["count"]),
+        FileEntry(_text(questions["name"]), _number(questions["size"])),
+        tuple(_segment(segment) for segment in record["segments"]),
+        {_text(name): _text(stamp) for name, stamp in record["stamps"].items()},
+        _number(record["largest_segment_bytes"], 1),
+        {
+            _text(name): (_number(others), _number(persistent))
+            for name, (others, persistent) in record["totals"].items()
+        },
+    )
+
+
+def _segment(record: dict[str, Any]) -> SegmentEntry:
+    runs = []
+    for namespace, domain, names in record["runs"]:
+        if domain not in DOMAIN_ORDER:
+            raise ValueError(f"{domain!r} is no domain")
+        runs.append((_text(namespace), domain, _number(names, 1)))
+    if not runs:
+        raise ValueError("a segment without names")
+    postings = record["postings"]
+    return SegmentEntry(
+        _text(record["name"]),
+        _number(record["size"]),
+        _text(record["first_local"]),
+        tuple(runs),
+        FileEntry(_text(postings["name"]), _number(postings["size"])),
+        _flag(record.get("continues", False)),
+    )
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r:.100} is no string")
+    value.encode()  # a lone surrogate raises
+    return value
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError(f"{value!r:.100} is neither true nor false")
+    return value
+
+
+def _number(value: Any, least: int = 0) -> int:
+    if type(value) is not int or not least <= value <= _MOST:
+        raise ValueError(f"{value!r:.100} is no number from {least} on")
+    return value
