@@ -126,11 +126,14 @@ def environment_with_pip(venv: Path) -> Path:
 
 
 def write_pip(programs: Path, *options: str) -> None:
-    """A ``pip`` that finds what is installed, and fetches nothing; with more options of its ``install``."""
+    """A ``pip`` that finds what is installed, and fetches nothing; with more options of its ``install``.
+
+    It leaves compiling to the programs that are run there: they import a part of what pip would compile.
+    """
     pip = programs / "pip"
     pip.write_text(
         f"#!{programs / 'python'}\n"
-        f"import runpy, sys; sys.argv[2:2] = {['--no-index', *options]!r}; "
+        f"import runpy, sys; sys.argv[2:2] = {['--no-index', '--no-compile', *options]!r}; "
         "runpy.run_module('pip', run_name='__main__')\n",
         encoding="utf-8",
     )
