@@ -286,10 +286,12 @@ async def test_a_wrong_answer_is_a_failure() -> None:
         raise TypeError("it returned a list")
 
     ask = caller(lambda: ["a list"])
-    with pytest.raises(PluginFailed) as caught:
+    with capture_logs() as logs, pytest.raises(PluginFailed) as caught:
         await ask.call(asked(), check)
     assert str(caught.value) == "plugin 'p' gave a wrong answer: it returned a list"
     assert (caught.value.reason, ask.breaker.failures) == ("plugin_answer", 1)
+    # The traceback would be of the server's own check, and says nothing to the plugin's author.
+    assert [(line["error"], "exception" in line) for line in logs] == [(str(caught.value), False)]
 
 
 async def test_an_answer_that_is_not_accepted_opens_the_breaker_in_the_end() -> None:
