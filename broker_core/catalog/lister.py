@@ -216,7 +216,7 @@ class CatalogLister(PolledLister):
         except PermitError as error:
             raise permits_refused("snapshot_memory") from error
         result = self._result(request.properties, snapshot)
-        return result or result_of(await self._selected(request, snapshot), snapshot)
+        return result_of(await self._selected(request, snapshot), snapshot) if result is None else result
 
     async def describe(self, request: DescribeRequest) -> Details:
         """The current details of the given topics that the file has."""
