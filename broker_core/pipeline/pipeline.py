@@ -435,6 +435,10 @@ class Pipeline:
                     trace.permits["estimate"] = held.count
                 with stage("list"):
                     accepted = await self._listers.list(progress)
+                if tables is not None:
+                    # It may have been listed again for its table, and then rules may have come before its topics.
+                    topics = self.authorization.filter(request.asker, str(request.namespace))
+                    progress = copied(progress, topics=topics)
                 if request.page is not None:
                     with stage("page"):
                         return await self._paging.page(progress, accepted, self._listers.list)

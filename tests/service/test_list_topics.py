@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 import pytest
 
 from broker_core import Details, ListingRequest, TopicListingResult
+from broker_core.access import Authorization
 from broker_core.catalog import SqliteCatalog
 from broker_core.errors import ListingFailed
 from broker_core.listing.listing import Listing
@@ -18,6 +19,7 @@ from broker_core.listing.topic_table import TopicRow, TopicTable
 from broker_core.memory import Permit
 from broker_core.pipeline import Answer, Pipeline
 from broker_core.servers.kafka.topics.listed_topics import ListedTopics
+from broker_core.settings import AuthorizationRule, AuthorizationSettings
 from broker_core.wire.kafka.topic_fragments import metadata_family
 from tests.support.kafka_acls import AllowAll
 from tests.support.kafka_topics import OnlyA, caller, create, kafka_topics, names, rows
@@ -104,6 +106,31 @@ async def test_a_listing_that_changes_while_its_table_is_read_is_listed_again(
         create(catalog, "c")
         assert names(await topics.of(caller())) == ["a", "b", "c"]
         assert m.pipeline.questions.most_frequent()[0].count == 2
+
+
+async def test_rules_that_come_before_topics_which_are_listed_again_hold_for_them(
+    catalog: SqliteCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create(catalog, "a")
+    rule = AuthorizationRule(
+        roles=("alice",), namespaces=("public/default",), topics=("a",), actions=("list",)
+    )
+    read: list[int] = []
+    async with kafka_topics(catalog) as m:
+        tables = m.lister.topic_tables()
+        table_of = type(tables).of
+
+        async def of(_tables: object, listing: Listing) -> tuple[TopicTable, bool] | None:
+            read.append(len(listing))
+            if len(read) == 1:
+                m.pipeline.authorization = Authorization(AuthorizationSettings(rules=(rule,)))
+                create(catalog, "b")
+            return await table_of(tables, listing)
+
+        monkeypatch.setattr(type(tables), "of", of)
+        topics = ListedTopics(m.pipeline, AllowAll(), tables)
+        assert names(await topics.of(caller("alice"))) == ["a"]
+    assert read == [1, 2]
 
 
 async def test_a_plugin_that_comes_while_a_table_is_read_is_asked(
