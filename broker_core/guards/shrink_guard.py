@@ -41,7 +41,9 @@ _MOST_ACCEPTED: Final = 10_000
 _SHOWN: Final = 300
 #: Seconds between two writes of the file.
 _PACE: Final = 30.0
-_FIRST_LINE: Final = "broker-core shrink guard 2"
+#: The beginning of the file, whatever its version.
+_OURS: Final = "broker-core shrink guard "
+_FIRST_LINE: Final = f"{_OURS}2"
 
 _log = structlog.get_logger(__name__)
 
@@ -230,10 +232,15 @@ class ShrinkGuard:
     # -- the file
 
     async def start(self) -> None:
-        """Read the file, and write it from now on. The next write replaces an unreadable file."""
+        """Read the file, and write it from now on. The next write replaces a damaged file, but no file of others."""
         path = self._settings.file
         if path is None:
             return
+        problem = await asyncio.to_thread(file_problem, path)
+        if problem is not None:  # not only once there is something to write
+            _log.error("shrink_guard.file cannot be written", reason=problem)
+        if await asyncio.to_thread(_is_foreign, path):
+            return  # what another program has there is not replaced
         try:
             text = await asyncio.to_thread(path.read_text, encoding="utf-8")
             self._read(text)
@@ -244,9 +251,6 @@ class ShrinkGuard:
                 "shrink_guard.file cannot be read: no listing is compared with one before the start",
                 reason=str(error),
             )
-        problem = await asyncio.to_thread(file_problem, path)
-        if problem is not None:  # not only once there is something to write
-            _log.error("shrink_guard.file cannot be written", reason=problem)
         self._writing = asyncio.get_running_loop().create_task(self._write_at_times(path))
 
     async def stop(self) -> None:
@@ -279,9 +283,9 @@ class ShrinkGuard:
             _log.error("shrink_guard.file cannot be written", reason=str(error))
 
     def _read(self, text: str) -> None:
-        first, *lines = text.splitlines()
+        first, *lines = text.splitlines() or [_FIRST_LINE]
         if first != _FIRST_LINE:
-            raise ValueError("it is another file")
+            raise ValueError(f"{first!r} is another version")
         accepted: dict[str, float] = {}
         remembered: dict[str, _Remembered] = {}
         for line in lines:
@@ -318,7 +322,19 @@ def file_problem(path: Path) -> str | None:
         return f"{path} is not a file"
     if not os.access(folder, os.W_OK | os.X_OK):  # the file itself is never written, but replaced
         return f"{path}: this user cannot make a file in {folder}"
+    if _is_foreign(path):
+        return f"{path} is another file: it does not begin with {_OURS!r}"
     return None
+
+
+def _is_foreign(path: Path) -> bool:
+    """Whether a file is there that no guard has written. An unreadable one is not called so: reading it says why."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(len(_OURS))
+    except OSError:
+        return False
+    return bool(head) and head != _OURS.encode()
 
 
 def _replace(path: Path, remembered: Sequence[_Row], accepted: Sequence[tuple[str, float]]) -> None:

@@ -138,14 +138,14 @@ async def test_it_survives_a_restart(tmp_path: Path) -> None:
     "text",
     [
         "",
-        "something else\n",
+        "broker-core shrink guard 1\n",
         "broker-core shrink guard 2\nbad\n",
         "broker-core shrink guard 2\na b c d\n",
         "broker-core shrink guard 2\naccepted\n",
         "broker-core shrink guard 2\naccepted acme/shop\n",
     ],
 )
-async def test_a_file_that_is_another_one(tmp_path: Path, text: str) -> None:
+async def test_a_damaged_file_is_replaced(tmp_path: Path, text: str) -> None:
     file = tmp_path / "guard"
     file.write_text(text, encoding="utf-8")
     own = guard(file=str(file))
@@ -215,6 +215,19 @@ async def test_deletions_of_a_change_log_are_told(tmp_path: Path) -> None:
     with pytest.raises(ListingFailed, match="36 of 40"):
         own.check(ONE, "q", 4, deletions=5)
     await own.stop()
+
+
+async def test_a_file_of_others_stays_as_it_is(tmp_path: Path) -> None:
+    file = tmp_path / "guard"
+    file.write_bytes(b"\xff of others\n")
+    own = guard(file=str(file))
+    with capture_logs() as logs:
+        await own.start()
+    assert not held(own, 100)
+    await own.stop()
+    assert file.read_bytes() == b"\xff of others\n"
+    assert [line["log_level"] for line in logs] == ["error"]
+    assert "is another file" in logs[0]["reason"]
 
 
 async def test_a_file_that_cannot_be_written_is_logged_at_the_start(tmp_path: Path) -> None:

@@ -48,5 +48,7 @@ def test_the_file_of_the_shrink_guard(tmp_path: Path, monkeypatch: pytest.Monkey
     )
     assert verdict(tmp_path).startswith(f"warning {tmp_path} is not a file")
     assert not list(tmp_path.iterdir())
+    (tmp_path / "notes").write_text("of others\n")
+    assert verdict(tmp_path / "notes").startswith(f"warning {tmp_path}/notes is another file")
     monkeypatch.setattr(os, "access", lambda *_: False)  # root may do anything
     assert "this user cannot make a file in" in verdict(file)

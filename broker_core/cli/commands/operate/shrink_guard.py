@@ -75,4 +75,11 @@ def accept_held(
     except InvalidName as error:
         raise typer.BadParameter(str(error)) from None
     said = broker.json(f"/v1/namespaces/{name}/held-listings/accept", post=True)
-    print_lines([f"accepted: {counted(said.get('accepted', 0), 'held listing')} of {name}"])
+    accepted = said.get("accepted", 0)
+    print_lines(
+        [
+            f"accepted: {counted(accepted, 'held listing')} of {name}"
+            if accepted
+            else f"nothing of {name} is held: what is listed next within shrink_guard.hold passes"
+        ]
+    )

@@ -43,6 +43,7 @@ async def test_list_and_accept(cli: Cli, tmp_path: Path) -> None:
 
             assert await topics() == NAMES
             assert await asked("list") == "nothing is held\n"
+            assert "nothing of t/typo is held: " in await asked("accept", "t/typo")
             del cluster.topics["t/n"][5:]
             with pytest.raises(ServerRefused, match="45 of 50 topics"):
                 await topics()
