@@ -9,10 +9,21 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from broker_core.quantities import Duration, PositiveDuration, Size
 
-__all__ = ["KEEP_LEARNED", "GateSettings", "SparkSettings"]
+__all__ = [
+    "KEEP_LEARNED",
+    "MAX_COVERAGE_LOSS",
+    "MAX_QUESTION_LOSS",
+    "MAX_TOPIC_LOSS",
+    "MIN_QUESTIONS",
+    "SparkSettings",
+]
 
-#: The default of builds, with and without settings.
+#: Defaults of builds, with and without settings.
 KEEP_LEARNED: Final = 30 * 86400.0
+MIN_QUESTIONS: Final = 1
+MAX_QUESTION_LOSS: Final = 0.5
+MAX_TOPIC_LOSS: Final = 0.5
+MAX_COVERAGE_LOSS: Final = 0.2
 
 _Share: TypeAlias = Annotated[float, Field(ge=0, le=1)]
 
@@ -24,27 +35,14 @@ def _as_text(value: Any) -> Any:
     return str(value) if isinstance(value, int) else value
 
 
-class GateSettings(BaseModel):
-    """The conditions for a generation to be published, of the settings and of builds without settings."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    #: Questions that a generation has at least. Otherwise it is not published.
-    min_questions: int = Field(default=1, ge=0)
-    #: Share of its questions that a generation may lose against the best of the day. With more it is not published.
-    max_question_loss: _Share = 0.5
-    #: The same for the topics in the namespaces of its questions.
-    max_topic_loss: _Share = 0.5
-    #: The same for the share of asked questions that it covers, in points.
-    max_coverage_loss: _Share = 0.2
-
-
-class SparkSettings(GateSettings):
+class SparkSettings(BaseModel):
     """Settings of serving, and of builds with ``--config``. The properties that select topics are in the manifest.
 
     ``on_failure`` is a setting of the core with a default of this plugin: the next lister answers a question whose
     answer fails here, and is exact too.
     """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     #: Settings that change without a restart.
     live: ClassVar = frozenset({"refresh", "max_age", "max_stale", "deadline"})
@@ -75,6 +73,14 @@ class SparkSettings(GateSettings):
     always: str | None = Field(default=None, min_length=1)
     #: Time for which a learned question is built after it was asked last. 0: nothing is kept of the build before.
     keep_learned: Duration = KEEP_LEARNED
+    #: Questions that a generation has at least. Otherwise it is not published.
+    min_questions: int = Field(default=MIN_QUESTIONS, ge=0)
+    #: Share of its questions that a generation may lose against the best of the day. With more it is not published.
+    max_question_loss: _Share = MAX_QUESTION_LOSS
+    #: The same for the topics in the namespaces of its questions.
+    max_topic_loss: _Share = MAX_TOPIC_LOSS
+    #: The same for the share of asked questions that it covers, in points.
+    max_coverage_loss: _Share = MAX_COVERAGE_LOSS
 
     @property
     def serves_as_built(self) -> bool:

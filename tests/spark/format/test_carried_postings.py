@@ -67,8 +67,9 @@ def test_carried_postings_equal_those_of_all_names() -> None:
         former = stored(names, picked(before))
         kinds |= set(former.entries["kind"].tolist())
         asked = {PLACE: SelectorKeys.of(keys)}
-        made = merge_postings([carried_postings(former, moved, new, gained)], asked)
-        whole = merge_postings([[stored(new, picked(sorted([*left, *came])))]], asked)
+        runs = [(*PLACE, len(new))]
+        made = merge_postings(runs, [[part] for part in carried_postings(former, moved, new, gained)], asked)
+        whole = merge_postings(runs, [[stored(new, picked(sorted([*left, *came])))]], asked)
         assert made.name == whole.name, turn
         read = read_postings(pa.py_buffer(made.file.read()), made.name)
         assert read[0].names == len(new)

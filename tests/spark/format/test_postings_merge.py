@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from random import Random
 
 import numpy as np
@@ -24,6 +23,7 @@ NAMES = {
     "a/b": EncodedNames.of("a/b", "persistent", [f"t{number:03}" for number in range(90)]),
     "a/c": EncodedNames.of("a/c", "persistent", ["x", "y", "z"]),
 }
+RUNS = [(namespace, "persistent", len(names)) for namespace, names in NAMES.items()]
 KEYS = [bytes([number]) * 16 for number in range(60)]
 ASKED = {(namespace, "persistent"): SelectorKeys.of(KEYS) for namespace in NAMES}
 
@@ -49,8 +49,7 @@ def part_of(keys: Sequence[bytes], namespaces: Sequence[str] = tuple(NAMES)) -> 
 
 
 def merged(parts: Sequence[Sequence[StoredPostings]], asked: Sequence[bytes] = KEYS) -> bytes:
-    runs = [[one for part in parts for one in part if one.namespace == namespace] for namespace in NAMES]
-    made = merge_postings(runs, dict.fromkeys(ASKED, SelectorKeys.of(asked)))
+    made = merge_postings(RUNS, parts, dict.fromkeys(ASKED, SelectorKeys.of(asked)))
     with made.file as file:
         return file.read()
 
@@ -84,7 +83,7 @@ def test_selectors_that_nobody_asks_for_are_left_out() -> None:
 def test_parts_that_do_not_fit_are_refused() -> None:
     with pytest.raises(ValueError, match="two parts have postings of the same selector"):
         merged([part_of(KEYS), part_of(KEYS[4:5])])
-    one, other = part_of(KEYS[:9])
-    for wrong in (other, replace(one, names=91), replace(one, domain="non-persistent")):
-        with pytest.raises(ValueError, match="parts are of different runs"):
-            merge_postings([[one, wrong]], ASKED)
+    with pytest.raises(ValueError, match="another number of names"):
+        merge_postings([("a/b", "persistent", 91)], [part_of(KEYS, ["a/b"])], ASKED)
+    with pytest.raises(ValueError, match="none of the segment's runs"):
+        merge_postings(RUNS[:1], [part_of(KEYS)], ASKED)

@@ -18,7 +18,12 @@ from broker_core_spark.batch.build_errors import BatchError
 from broker_core_spark.batch.questions.load_questions import LoadedQuestions
 from broker_core_spark.errors import DamagedFile, InvalidGeneration, NoSuchGeneration
 from broker_core_spark.format import CanonicalQuestion, SegmentEntry
-from broker_core_spark.settings import GateSettings
+from broker_core_spark.settings import (
+    MAX_COVERAGE_LOSS,
+    MAX_QUESTION_LOSS,
+    MAX_TOPIC_LOSS,
+    MIN_QUESTIONS,
+)
 from broker_core_spark.store import PublishedPointer, Store, read_manifest, read_pointers
 
 __all__ = [
@@ -46,12 +51,19 @@ class PublishRefused(BatchError):
     """A gate refuses the generation. The message has the numbers of both generations."""
 
 
-class PublishGates(GateSettings):
+@dataclass(frozen=True, slots=True)
+class PublishGates:
     """The conditions for a generation. Losses are shares from 0 to 1, against the best generation of the last day.
 
-    ``allow_shrink`` opens all gates.
+    ``min_questions``: the fewest questions. ``max_question_loss``: of the number of questions. ``max_topic_loss``: of
+    the topics in the namespaces that the questions name. ``max_coverage_loss``: of the share of asked questions that is
+    precomputed, in points. ``allow_shrink`` opens all gates.
     """
 
+    min_questions: int = MIN_QUESTIONS
+    max_question_loss: float = MAX_QUESTION_LOSS
+    max_topic_loss: float = MAX_TOPIC_LOSS
+    max_coverage_loss: float = MAX_COVERAGE_LOSS
     allow_shrink: bool = False
 
 

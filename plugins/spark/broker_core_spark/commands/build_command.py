@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
@@ -46,7 +46,7 @@ from broker_core_spark.commands.build_options import (
 )
 from broker_core_spark.commands.stop_signals import ended_by_signals
 from broker_core_spark.commands.store_option import StoreOptions, chosen_options, parse_pairs
-from broker_core_spark.settings import GateSettings, SparkSettings
+from broker_core_spark.settings import SparkSettings
 
 if TYPE_CHECKING:
     from broker_core_spark.batch import BuildResult, Progress, PublishGates
@@ -342,8 +342,14 @@ def _gates(settings: SparkSettings, **options: float | None) -> PublishGates:
     """The gates of the settings, and of the options that are given."""
     from broker_core_spark.batch import PublishGates
 
-    given = {name: value for name, value in options.items() if value is not None}
-    return PublishGates(**settings.model_dump(include=set(GateSettings.model_fields)) | given)
+    of_settings = PublishGates(
+        settings.min_questions,
+        settings.max_question_loss,
+        settings.max_topic_loss,
+        settings.max_coverage_loss,
+    )
+    given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+    return replace(of_settings, **given)
 
 
 def _selecting() -> tuple[str, ...] | None:

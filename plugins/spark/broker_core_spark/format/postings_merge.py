@@ -1,4 +1,4 @@
-"""Joining the postings of a segment from parts: those that stay, those that changed, and those of added selectors.
+"""Joining the postings of a segment from parts: of groups of selectors, or an older file and added selectors.
 
 Words are copied as they are, so the cost is reading and writing them. Equal postings give equal bytes, however they
 were divided.
@@ -6,8 +6,7 @@ were divided.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -22,35 +21,42 @@ __all__ = ["joined_postings", "merge_postings"]
 
 
 def merge_postings(
-    runs: Iterable[Sequence[StoredPostings]], asked: Mapping[tuple[str, str], SelectorKeys]
+    runs: Sequence[tuple[str, str, int]],
+    parts: Sequence[Sequence[StoredPostings]],
+    asked: Mapping[tuple[str, str], SelectorKeys],
 ) -> FramedFile:
-    """The postings file of a segment, of the parts of each of its runs, at least one, in order.
+    """The postings file of a segment with ``runs`` (namespace, domain, names), as the manifest has them.
 
-    Entries whose keys are not in ``asked``, which has the keys of all selectors by (namespace, domain), are left out.
-    Raises :exc:`ValueError` if the parts of a run do not fit each other.
+    ``parts`` are files with any of these runs. Entries whose keys are not in ``asked``, which has the keys of all
+    selectors by (namespace, domain), are left out. Raises :exc:`ValueError` if parts do not fit the runs or each other.
     """
     writer = PostingsWriter()
-    for parts in runs:
-        place = parts[0].namespace, parts[0].domain
-        keys = asked.get(place, NOTHING_ASKED)
-        writer.add_run(*place, _merged(parts, keys), keys)
+    by_place: dict[tuple[str, str], list[StoredPostings]] = {}
+    for part in parts:
+        for postings in part:
+            by_place.setdefault((postings.namespace, postings.domain), []).append(postings)
+    for namespace, domain, names in runs:
+        found = by_place.pop((namespace, domain), [])
+        if any(postings.names != names for postings in found):
+            raise ValueError(f"postings of {namespace} are of another number of names")
+        keys = asked.get((namespace, domain), NOTHING_ASKED)
+        writer.add_run(namespace, domain, _merged(names, found, keys), keys)
+    if by_place:
+        raise ValueError(f"postings of {next(iter(by_place))}, which is none of the segment's runs")
     return writer.finish()
 
 
 def joined_postings(parts: Sequence[StoredPostings]) -> StoredPostings:
     """The postings of one run, of parts of it, with all selectors that they have. Raises :exc:`ValueError`."""
-    made = _merged(parts, None)
+    first = parts[0]
+    made = _merged(first.names, parts, None)
     words = np.concatenate([np.empty(0, "<u4"), *made.words])
-    return replace(parts[0], entries=made.entries, words=words)
+    return StoredPostings(first.namespace, first.domain, first.asked_digest, first.names, made.entries, words)
 
 
-def _merged(found: Sequence[StoredPostings], asked: SelectorKeys | None) -> RunPostings:
-    names = found[0].names
-    if any(
-        (one.namespace, one.domain, one.names) != (found[0].namespace, found[0].domain, names)
-        for one in found
-    ):
-        raise ValueError("the parts are of different runs")
+def _merged(names: int, found: Sequence[StoredPostings], asked: SelectorKeys | None) -> RunPostings:
+    if not found:
+        return RunPostings(names, np.zeros(0, segment_layout.ENTRY), [])
     entries = np.concatenate([postings.entries for postings in found])
     source = np.repeat(np.arange(len(found)), [len(postings.entries) for postings in found])
     if asked is not None:

@@ -26,10 +26,10 @@ from broker_core.errors import InvalidListing
 from broker_core_spark.arrow_columns import Array
 from broker_core_spark.batch.incremental.changed_names import NameChanges, RunChanges, StretchChanges
 from broker_core_spark.batch.incremental.segment_reuse import first_key
-from broker_core_spark.batch.segments.match_selectors import match_selectors
-from broker_core_spark.batch.segments.segment_puts import MadeSegments, SegmentPuts, SegmentResult
+from broker_core_spark.batch.segments.match_selectors import CompiledPatterns, match_selectors
+from broker_core_spark.batch.segments.segment_puts import SegmentPuts, SegmentResult
 from broker_core_spark.batch.segments.staged_selectors import KeptSelectors
-from broker_core_spark.batch.segments.tallies import TallyWriter
+from broker_core_spark.batch.segments.tallies import TallyBlock, TallyWriter
 from broker_core_spark.batch.staging.order_keys import local_names, namespace_ranges
 from broker_core_spark.batch.staging.sorted_runs import KeyedNames, joined_names
 from broker_core_spark.errors import DamagedFile, InvalidGeneration, StoreFailed
@@ -58,12 +58,21 @@ from broker_core_spark.format import (
 )
 from broker_core_spark.store import Store, read_verified
 
-__all__ = ["carry_segments"]
+__all__ = ["CarriedSegments", "carry_segments"]
 
 #: The share of the kept segments that are read whole.
 _AGAIN: Final = 1 / 32
 #: Bytes of names of stretches that are held together, so that their new names are matched at once.
 _TOGETHER: Final = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class CarriedSegments:
+    """The segments in the store, the places of the tallies of their selectors, and the stretches to be made anew."""
+
+    segments: tuple[SegmentResult, ...] = ()
+    tallies: tuple[TallyBlock, ...] = ()
+    anew: tuple[int, ...] = ()
 
 
 def carry_segments(
@@ -74,7 +83,7 @@ def carry_segments(
     folder: str,
     property_keys: Sequence[str] = (),
     again: float = _AGAIN,
-) -> MadeSegments:
+) -> CarriedSegments:
     """Carry the ``stretches`` of ``manifest`` with these numbers, which ascend, over to their changes, one at a time.
 
     ``folder`` is the prefix of the file of tallies. ``again`` is the share of the stretches without changes that are
@@ -130,8 +139,8 @@ def carry_segments(
                 carry()
         carry()
         carrying.segments += puts.finish()
-        return MadeSegments(
-            tuple(carrying.segments), tuple(carrying.tallies.finish(store, folder)), anew=tuple(anew)
+        return CarriedSegments(
+            tuple(carrying.segments), tuple(carrying.tallies.finish(store, folder)), tuple(anew)
         )
 
 
@@ -226,6 +235,7 @@ class _Carrying:
     property_keys: tuple[str, ...]
     checks: SegmentChecks
     puts: SegmentPuts
+    patterns: CompiledPatterns = field(default_factory=CompiledPatterns)
     tallies: TallyWriter = field(default_factory=TallyWriter)
     segments: list[SegmentResult] = field(default_factory=list)
     random: Random = field(default_factory=Random)
@@ -277,7 +287,7 @@ class _Carrying:
             own = EncodedNames.of(*place, local_names(names.keys, place[0]), ordered=True)
             values = dict(zip(self.property_keys, names.properties, strict=True))
             selectors = self.selectors.carried(place)
-            self.matched[place] = _Matched.of(match_selectors(own, values, selectors))
+            self.matched[place] = _Matched.of(match_selectors(own, values, selectors, self.patterns))
 
     def carried(self, pieces: Sequence[_Piece], found: StretchChanges | None) -> list[_Made] | None:
         """The segments of a stretch after its changes, or ``None`` if they would begin at other names."""
@@ -370,7 +380,7 @@ class _Carrying:
         added = self.selectors.added(patch.place)
         if added:
             collected = PostingsCollector(names)
-            for key, found in match_selectors(names, values or {}, added):
+            for key, found in match_selectors(names, values or {}, added, self.patterns):
                 collected.add(key, found)
             _, (made,) = collected.finish()
             words = np.concatenate([np.empty(0, "<u4"), *made.words])
@@ -385,7 +395,9 @@ class _Carrying:
 
     def _written(self, piece: _Piece, runs: Sequence[_Run], duplicates: int, *, names: bool) -> _Made:
         """A segment of these runs: its postings, and its ``names`` if they changed."""
-        postings = merge_postings([run.parts for run in runs], self.selectors.now)
+        postings = merge_postings(
+            [run.place for run in runs], [[part] for run in runs for part in run.parts], self.selectors.now
+        )
         data = postings.file.read()
         postings.file.seek(0)
         read = read_postings(pa.py_buffer(data), postings.name)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
-from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -15,28 +13,37 @@ from broker_core.patterns import TopicsPattern, compile_pattern
 from broker_core_spark.arrow_columns import Array
 from broker_core_spark.format import ANY_LENGTH, Matches, NameSelector
 
-__all__ = ["match_selectors"]
-
-#: Compiled patterns that a process holds, and patterns that are matched together: some 10 KB each.
-_MOST_PATTERNS: Final = 8192
+__all__ = ["CompiledPatterns", "match_selectors"]
 
 
-@lru_cache(_MOST_PATTERNS)
-def _compiled(text: str) -> TopicsPattern:
-    """The pattern of a text without scheme. The core remembers fewer."""
-    return compile_pattern(text, max_length=ANY_LENGTH)
+class CompiledPatterns:
+    """The compiled patterns of a task. The core remembers fewer."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, TopicsPattern] = {}
+
+    def compiled(self, text: str) -> TopicsPattern:
+        """The pattern of a text without scheme."""
+        pattern = self._known.get(text)
+        if pattern is None:
+            pattern = self._known[text] = compile_pattern(text, max_length=ANY_LENGTH)
+        return pattern
 
 
 def match_selectors(
     names: EncodedNames,
     values: Mapping[str, pa.LargeStringArray],
     selectors: Sequence[tuple[bytes, NameSelector]],
+    patterns: CompiledPatterns | None = None,
 ) -> Iterator[tuple[bytes, Matches]]:
     """The names that each selector picks, by the selector's key.
 
     ``values`` are columns of properties with one value a name (null: none). Names are matched once a pattern, whatever
     the number of selectors with it.
     """
+    if not selectors:
+        return
+    patterns = patterns or CompiledPatterns()
     by_text: dict[str, list[tuple[bytes, NameSelector]]] = {}
     masks: dict[tuple[str, str], Array] = {}
     for key, selector in selectors:
@@ -44,13 +51,13 @@ def match_selectors(
             yield key, _selected((0, len(names)), selector, values, masks)
         else:
             by_text.setdefault(selector.pattern, []).append((key, selector))
-    every = list(by_text)
-    for first in range(0, len(every), _MOST_PATTERNS):
-        texts = every[first : first + _MOST_PATTERNS]
-        for index, found in names.matching_each([_compiled(text) for text in texts]):
-            small = found if isinstance(found, tuple) else found.astype(np.uint32, copy=False)
-            for key, selector in by_text[texts[index]]:
-                yield key, _selected(small, selector, values, masks)
+    if not by_text:
+        return
+    texts = list(by_text)
+    for index, found in names.matching_each([patterns.compiled(text) for text in texts]):
+        small = found if isinstance(found, tuple) else found.astype(np.uint32, copy=False)
+        for key, selector in by_text[texts[index]]:
+            yield key, _selected(small, selector, values, masks)
 
 
 def _selected(

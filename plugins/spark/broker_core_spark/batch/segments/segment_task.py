@@ -1,18 +1,24 @@
 """The task that makes segments: reads its blocks of all runs, sorts and matches the names, writes the files.
 
-A task has neighbouring segments, and writes both files of each. Files are complete and named by their content, so a
-task may be killed, repeated or run twice at once. The driver gets a few numbers for each segment, and the places of
-the tallies.
+A task has neighbouring segments, and all of their selectors or one of several groups of them. With all it writes both
+files of a segment. Of several tasks with the same segments the first group's writes the names, and each stages a part
+of the postings, which :func:`~.make_segments.merge_parts` joins.
+
+Files are complete and named by their content or at random, so a task may be killed, repeated or run twice at once. The
+driver gets a few numbers for each segment, and the places of the tallies.
 """
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 import time
+import uuid
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Final
+from typing import BinaryIO, Final, cast
 
 import numpy as np
 import pyarrow as pa
@@ -21,10 +27,10 @@ import pyarrow.compute as pc
 from broker_core import EncodedNames
 from broker_core_spark.arrow_columns import Array, is_ascending
 from broker_core_spark.batch.build_errors import InvalidCatalogue
-from broker_core_spark.batch.segments.match_selectors import match_selectors
-from broker_core_spark.batch.segments.segment_puts import MadeSegments, SegmentPuts, SegmentResult
+from broker_core_spark.batch.segments.match_selectors import CompiledPatterns, match_selectors
+from broker_core_spark.batch.segments.segment_puts import SegmentPuts, SegmentResult
 from broker_core_spark.batch.segments.staged_selectors import KeyedSelectors
-from broker_core_spark.batch.segments.tallies import TallyWriter
+from broker_core_spark.batch.segments.tallies import TallyBlock, TallyWriter
 from broker_core_spark.batch.segments.task_assignment import SegmentRange, TaskAssignment, blocks_within
 from broker_core_spark.batch.staging.order_keys import (
     key_at,
@@ -36,6 +42,7 @@ from broker_core_spark.batch.staging.order_keys import (
 from broker_core_spark.batch.staging.sorted_runs import KeyedNames, RunBlock, joined_names, read_blocks
 from broker_core_spark.batch.staging.staging_area import StagingArea
 from broker_core_spark.format import (
+    FileEntry,
     NamesWriter,
     PostingsCollector,
     PostingsWriter,
@@ -46,17 +53,39 @@ from broker_core_spark.format import (
 )
 from broker_core_spark.store import Store
 
-__all__ = ["make_of_assignment", "ordered_names", "staged_names"]
+__all__ = ["TaskResult", "make_of_assignment", "ordered_names", "staged_names"]
 
 #: Names of neighbouring segments that are matched together.
 _GROUP_ROWS: Final = 262_144
+_SPOOLED: Final = 64 * 1024 * 1024
 #: Sorting names costs as much as looking up the places of so few of them among the others, and copying all.
 _FEW: Final = 16
+#: Stands for postings that are not joined yet.
+_PENDING: Final = FileEntry("", 0)
 
 
-def make_of_assignment(staging: StagingArea, store: Store, assignment: TaskAssignment) -> MadeSegments:
-    """Do the work of one task."""
-    return _Making(store, staging, assignment, SegmentPuts(store)).run()
+@dataclass(frozen=True, slots=True)
+class TaskResult:
+    """The report of one task to the driver about the files it wrote.
+
+    ``segments`` are in order. Segments of the first of several groups have no postings yet, and the other groups have
+    no segments. ``part`` is the path of the staged postings, and ``spans`` are the bytes of each segment's in it.
+    ``seconds`` are the processor's.
+    """
+
+    number: int
+    segments: tuple[SegmentResult, ...] = ()
+    tallies: tuple[TallyBlock, ...] = ()
+    part: str = ""
+    spans: tuple[tuple[int, int], ...] = ()
+    seconds: float = 0.0
+
+
+def make_of_assignment(
+    staging: StagingArea, store: Store, number: int, assignment: TaskAssignment
+) -> TaskResult:
+    """Do the work of one numbered task."""
+    return _Making(store, staging, assignment, SegmentPuts(store)).run(number)
 
 
 @dataclass(slots=True)
@@ -66,9 +95,9 @@ class _Piece:
     low: int
     high: int
     continues: bool
-    digest: str
-    names: NamesWriter = field(default_factory=NamesWriter)
+    names: NamesWriter | None
     postings: PostingsWriter = field(default_factory=PostingsWriter)
+    digest: str = ""
 
 
 @dataclass(slots=True)
@@ -79,14 +108,16 @@ class _Making:
     staging: StagingArea
     assignment: TaskAssignment
     puts: SegmentPuts
+    patterns: CompiledPatterns = field(default_factory=CompiledPatterns)
     tallies: TallyWriter = field(default_factory=TallyWriter)
     asked: dict[tuple[str, str], tuple[KeyedSelectors, SelectorKeys]] = field(default_factory=dict)
     segments: list[SegmentResult] = field(default_factory=list)
+    spans: list[tuple[int, int]] = field(default_factory=list)
 
-    def run(self) -> MadeSegments:
-        """Make the segments."""
+    def run(self, number: int) -> TaskResult:
+        """Make the segments, or the group's part of them."""
         began = time.process_time()
-        with self.puts:
+        with tempfile.SpooledTemporaryFile(max_size=_SPOOLED) as part, self.puts:
             last: bytes | None = None
             for group in self._groups():
                 if last is None or last != group[0].low:
@@ -95,10 +126,22 @@ class _Making:
                     if before.high != after.low:
                         raise ValueError("segments that are matched together are neighbours")
                 last = group[-1].high
-                self._make(group)
+                self._make(group, cast(BinaryIO, part))
             self.segments += self.puts.finish()
             blocks = self.tallies.finish(self.store, self.staging.folder)
-        return MadeSegments(tuple(self.segments), tuple(blocks), (time.process_time() - began,))
+            path = ""
+            if self.spans:
+                path = f"{self.staging.folder}-{uuid.uuid4().hex}.part"
+                part.seek(0)
+                self.store.put_new(path, cast(BinaryIO, part))
+        return TaskResult(
+            number,
+            tuple(self.segments),
+            tuple(blocks),
+            path,
+            tuple(self.spans),
+            time.process_time() - began,
+        )
 
     def _groups(self) -> Iterator[list[SegmentRange]]:
         """Neighbouring segments that are matched together."""
@@ -113,7 +156,7 @@ class _Making:
         if group:
             yield group
 
-    def _make(self, ranges: Sequence[SegmentRange]) -> None:
+    def _make(self, ranges: Sequence[SegmentRange], part: BinaryIO) -> None:
         """Write the segments of these ranges, place by place."""
         property_keys = self.staging.property_keys
         staged = staged_names(
@@ -137,9 +180,11 @@ class _Making:
                     break
                 own.append(piece)
                 bounds.append(min(piece.high, high) - low)
-                piece.names.add_run(names.slice(*bounds[-2:]))
+                if self.assignment.group == 0:
+                    piece.names = piece.names or NamesWriter()
+                    piece.names.add_run(names.slice(*bounds[-2:]))
             collected = PostingsCollector(names, bounds)
-            for key, found in match_selectors(names, values, selectors):
+            for key, found in match_selectors(names, values, selectors, self.patterns):
                 collected.add(key, found)
             totals, runs = collected.finish()
             self.tallies.add(namespace, domain, totals)
@@ -147,14 +192,15 @@ class _Making:
                 piece.postings.add_run(namespace, domain, run, every)
                 if piece.high <= high:
                     count = int(np.count_nonzero((twice >= piece.low) & (twice < piece.high)))
-                    self._finish(piece, count)
+                    self._finish(piece, count, part)
                     ahead += 1
 
     def _asked(self, namespace: str, domain: str) -> tuple[KeyedSelectors, SelectorKeys]:
         place = (namespace, domain)
         if place not in self.asked:
-            own = self.assignment.selectors.read(self.store, place)
-            self.asked[place] = own, SelectorKeys.of(key for key, _ in own)
+            self.asked[place] = self.assignment.selectors.read(
+                self.store, place, self.assignment.group, self.assignment.groups
+            )
         return self.asked[place]
 
     def _pieces(self, rows: KeyedNames, ranges: Sequence[SegmentRange]) -> list[_Piece]:
@@ -166,24 +212,34 @@ class _Making:
         for low, high in pairwise([*bounds, len(rows)]):
             if low < high:
                 starts = _piece_starts(rows.keys[low:high], self.staging.target, self.staging.largest)
-                digest = rows.slice(low, high).digest()
+                digest = "" if self.assignment.group else rows.slice(low, high).digest()
                 for number, (start, stop) in enumerate(pairwise([*starts, high - low])):
-                    pieces.append(_Piece(low + start, low + stop, number > 0, digest))
+                    pieces.append(_Piece(low + start, low + stop, number > 0, None, digest=digest))
         return pieces
 
-    def _finish(self, piece: _Piece, duplicates: int) -> None:
-        """Put the files of a piece."""
-        postings, names = piece.postings.finish(), piece.names.finish()
+    def _finish(self, piece: _Piece, duplicates: int, part: BinaryIO) -> None:
+        """Put the files of a piece, or add its postings to the staged part."""
+        postings = piece.postings.finish()
+        files, entry = [postings], postings.entry
+        if self.assignment.groups > 1:
+            start = part.tell()
+            with postings.file:
+                shutil.copyfileobj(postings.file, part)
+            self.spans.append((start, part.tell()))
+            files, entry = [], _PENDING
+        if piece.names is None:
+            return
+        names = piece.names.finish()
+        files.append(names)
         made = SegmentEntry(
             names.name,
             names.size,
             piece.names.first_local,
             tuple(piece.names.runs),
-            postings.entry,
+            entry,
             piece.continues,
         )
-        result = SegmentResult(made, duplicates=duplicates, digest=piece.digest)
-        self.segments += self.puts.add(result, [postings, names])
+        self.segments += self.puts.add(SegmentResult(made, duplicates=duplicates, digest=piece.digest), files)
 
 
 def _piece_starts(keys: pa.LargeBinaryArray, target: int, largest: int) -> list[int]:
