@@ -328,7 +328,9 @@ def file_problem(path: Path) -> str | None:
 
 
 def _is_foreign(path: Path) -> bool:
-    """Whether a file is there that no guard has written. An unreadable one is not called so: reading it says why."""
+    """Whether something is there that no guard has written. An unreadable file is not: reading it says why."""
+    if not path.is_file():
+        return path.exists()  # a pipe, say, from which nothing may ever come
     try:
         with path.open("rb") as file:
             head = file.read(len(_OURS))

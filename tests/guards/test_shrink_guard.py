@@ -230,6 +230,18 @@ async def test_a_file_of_others_stays_as_it_is(tmp_path: Path) -> None:
     assert "is another file" in logs[0]["reason"]
 
 
+async def test_a_pipe_is_not_read(tmp_path: Path) -> None:
+    file = tmp_path / "guard"
+    os.mkfifo(file)
+    own = guard(file=str(file))
+    with capture_logs() as logs:
+        await own.start()
+    await own.stop()
+    assert [(line["event"], line["reason"]) for line in logs] == [
+        ("shrink_guard.file cannot be written", f"{file} is not a file")
+    ]
+
+
 async def test_a_file_that_cannot_be_written_is_logged_at_the_start(tmp_path: Path) -> None:
     own = guard(file=str(tmp_path / "missing" / "guard"))
     with capture_logs() as logs:
