@@ -15,6 +15,7 @@ import structlog
 from broker_core.access import Asker, Sessions
 from broker_core.change_log import CatalogVersion, ChangeLog, Changes, Gap
 from broker_core.client import default_client_version
+from broker_core.concurrency import ended_within
 from broker_core.errors import Cause, ListingFailed
 from broker_core.guards import ShrinkGuard
 from broker_core.listing import Listing
@@ -165,11 +166,7 @@ class Gateway:
         """Close a cluster once its requests are answered."""
         await former.retire()
         idle = self._idle[former] = asyncio.Event()
-        try:
-            if self._requests[former]:
-                async with asyncio.timeout(_DRAIN):
-                    await idle.wait()
-        except TimeoutError:
+        if self._requests[former] and not await ended_within(_DRAIN, idle.wait()):
             _log.warning("requests to the former brokers are given up", requests=self._requests[former])
         del self._idle[former]
         await former.stop()

@@ -187,9 +187,9 @@ class CatalogLister(PolledLister):
         Relevant are changes that concern the ``applied`` pattern, if the caller applies one to the answer.
         """
         kept = self._known((request.namespace, request.mode), applied, request.properties)
-        if kept is None or not request.properties:
-            return None if kept is None else kept.result
-        return self._result(request.properties, kept.snapshot)
+        if kept is None:
+            return None
+        return self._result(request.properties, kept.snapshot) if request.properties else kept.result
 
     def stands(
         self, request: ListingRequest, applied: TopicsPattern | None, listing: weakref.ref[Listing]

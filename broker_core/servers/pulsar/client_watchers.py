@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
 from broker_core.access import Access, Asker
+from broker_core.concurrency import ended_within
 from broker_core.errors import Cause, ListingFailed, ResponseTooLarge, ServerError, TooManyRequests
 from broker_core.listing import Selection, tagged_fields
 from broker_core.memory import SMALL_ANSWER
@@ -262,11 +263,7 @@ class ClientWatchers:
         if self._room is None:
             self._room = asyncio.Event()
         self._room.clear()
-        try:
-            async with asyncio.timeout(_LOOK_AT_UNREAD if self.has_unread else _LOOK):
-                await self._room.wait()
-        except TimeoutError:
-            pass
+        await ended_within(_LOOK_AT_UNREAD if self.has_unread else _LOOK, self._room.wait())
 
     def has_room(self) -> None:
         """Note that the client has read all waiting updates."""
