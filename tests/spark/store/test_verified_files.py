@@ -49,15 +49,9 @@ def test_of_many_files_the_damaged_and_the_missing_are_written(store: Store) -> 
     store.put_new(entries[1].name, contents[1])
     store.put_new(entries[4].name, b"damaged")
     files = [(entry, io.BytesIO(data)) for entry, data in zip(entries, contents, strict=True)]
-    assert put_all_verified(store, [*files, (entries[0], contents[0])]) == [
-        True,
-        False,
-        True,
-        True,
-        True,
-        True,
-        False,
-    ]
+    first, *others, again = put_all_verified(store, [*files, (entries[0], contents[0])])
+    assert others == [False, True, True, True, True]
+    assert first != again  # a bucket is sent them at once: either may come first
     assert list(file_faults(store, entries)) == []
     assert put_all_verified(store, []) == []
 
