@@ -26,27 +26,20 @@ _TURN: Final[Callable[[Any], tuple[int, int]]] = attrgetter("turn")
 
 
 class TurnQueue(Generic[T]):
-    """Items by rounds, and within a round in the order of their arrival; they may be removed from anywhere."""
+    """Items by rounds, and within a round in the order of their arrival; they may be removed from anywhere.
+
+    ``items`` are to be read, and changed by the methods alone.
+    """
+
+    __slots__ = ("_arrived", "_keys", "_round", "items")
 
     def __init__(self) -> None:
-        self._items: list[T] = []
+        self.items: list[T] = []
         self._round = 0  # of the last item that was taken from the head
         self._arrived = 0
         self._keys: dict[
             Hashable, list[int]
         ] = {}  # by waiting key: the number of items, and the last one's round
-
-    def __len__(self) -> int:
-        return len(self._items)
-
-    @property
-    def head(self) -> T:
-        """The first item; :exc:`IndexError` if nothing waits."""
-        return self._items[0]
-
-    def first(self, count: int) -> list[T]:
-        """The first items, at most ``count``."""
-        return self._items[:count]
 
     def put(self, item: T) -> None:
         """Add an item at the end of its round: the one after that of the key's last item, or the next."""
@@ -55,7 +48,7 @@ class TurnQueue(Generic[T]):
         waits[1] = max(waits[1], self._round) + 1
         self._arrived += 1
         item.turn = (waits[1], self._arrived)
-        insort(self._items, item, key=_TURN)
+        insort(self.items, item, key=_TURN)
 
     def take(self, item: T) -> None:
         """Remove the head, whose turn it was."""
@@ -64,10 +57,10 @@ class TurnQueue(Generic[T]):
 
     def remove(self, item: T) -> bool:
         """Remove an item from any place; returns whether it was there."""
-        place = bisect_left(self._items, item.turn, key=_TURN)
-        if place == len(self._items) or self._items[place] is not item:
+        place = bisect_left(self.items, item.turn, key=_TURN)
+        if place == len(self.items) or self.items[place] is not item:
             return False
-        del self._items[place]
+        del self.items[place]
         waits = self._keys[item.key]
         waits[0] -= 1
         if not waits[0]:
@@ -99,16 +92,16 @@ class FairPlaces:
 
     @property
     def waiting(self) -> int:
-        return len(self._queue)
+        return len(self._queue.items)
 
     def next_keys(self) -> list[str]:
         """The keys that will have the next places, as many as there are places."""
-        return [each.key for each in self._queue.first(self._limit)]
+        return [each.key for each in self._queue.items[: self._limit]]
 
     @asynccontextmanager
     async def place(self, key: str) -> AsyncIterator[None]:
         """Hold a place; the first waiter of each key comes before the second one of any."""
-        if self.taken < self._limit and not self._queue:
+        if self.taken < self._limit and not self._queue.items:
             self.taken += 1
         else:
             await self._turn(_Waiting(key, asyncio.get_running_loop().create_future()))
@@ -129,8 +122,8 @@ class FairPlaces:
 
     def _give_back(self) -> None:
         self.taken -= 1
-        while self._queue and self.taken < self._limit:
-            waiting = self._queue.head
+        while self._queue.items and self.taken < self._limit:
+            waiting = self._queue.items[0]
             self._queue.take(waiting)
             if not waiting.ready.done():  # else it is gone
                 self.taken += 1

@@ -172,7 +172,7 @@ class PermitBudget:
 
     @property
     def queue_size(self) -> int:
-        return len(self._queue)
+        return len(self._queue.items)
 
     def fits(self, n: int) -> bool:
         """Whether ``n`` permits can be had at all without being clamped to the maximum."""
@@ -191,7 +191,7 @@ class PermitBudget:
 
     def has_room(self, n: int) -> bool:
         """Whether :meth:`try_acquire` would give ``n`` permits. Raises as :meth:`acquire` does."""
-        if whole_count(n) <= self._size - self._acquired and not self._queue and not self._closed:
+        if whole_count(n) <= self._size - self._acquired and not self._queue.items and not self._closed:
             return True  # as a rule, and asked for each frame that is sent
         demand = self._checked(n)
         return not demand or self._is_free(min(demand, self._most))
@@ -290,7 +290,7 @@ class PermitBudget:
     def close(self) -> None:
         """Fail every waiting demand, and every later one, with :exc:`PermitsClosed`. Held permits can be released."""
         self._closed = True
-        for waiter in self._queue.first(len(self._queue)):
+        for waiter in self._queue.items.copy():
             self._remove(waiter)
             if not waiter.future.done():
                 waiter.future.set_exception(PermitsClosed())
@@ -314,7 +314,7 @@ class PermitBudget:
         cancelled: asyncio.Future[Any] | None,
         key: Hashable,
     ) -> Permit:
-        if self.queue_limit and len(self._queue) >= self.queue_limit:
+        if self.queue_limit and len(self._queue.items) >= self.queue_limit:
             raise PermitQueueFull
         loop = asyncio.get_running_loop()
         started = loop.time()
@@ -353,7 +353,7 @@ class PermitBudget:
         if not waiter.future.done():
             loop = waiter.future.get_loop()
             waiter.pressing = loop.call_later(limit * _PRESS_AGAIN, self._press, waiter, limit)
-            if self.on_pressure is not None and self._queue.head is waiter:
+            if self.on_pressure is not None and self._queue.items[0] is waiter:
                 self.on_pressure(self)
 
     def _expire(self, waiter: _Waiter, seconds: float) -> None:
@@ -392,9 +392,9 @@ class PermitBudget:
         """Whether a demand that fits may be granted before the waiting ones: nobody waits, or it is small and the first
         waiting demand can still be passed.
         """
-        if not self._queue:
+        if not self._queue.items:
             return True
-        head = self._queue.head
+        head = self._queue.items[0]
         if head.future.done() or need > self._size // _SMALL_SHARE or need >= head.need(self._most):
             return False
         return head.future.get_loop().time() < head.passed_until
@@ -402,7 +402,7 @@ class PermitBudget:
     def _small_after_head(self) -> _Waiter | None:
         """The first demand after the head of the queue that fits and may be granted before the head."""
         free = self._size - self._acquired
-        for waiter in self._queue.first(_PASSING_LOOKS_AT)[1:]:
+        for waiter in self._queue.items[1:_PASSING_LOOKS_AT]:
             if waiter.future.done() or waiter.is_over:
                 continue
             need = waiter.need(self._most)
@@ -412,8 +412,8 @@ class PermitBudget:
 
     def _drain(self) -> None:
         """Grant from the head of the queue as long as it fits, then small demands that may pass it."""
-        while self._queue:
-            head = self._queue.head
+        while self._queue.items:
+            head = self._queue.items[0]
             if head.future.done():  # cancelled a moment ago, its task has not run since
                 self._remove(head)
             elif head.is_over:
@@ -433,7 +433,7 @@ class PermitBudget:
         """The first waiting holder, if every holder waits and none can release: see the theory of operation."""
         if self._held_by_waiting != self._acquired - self._kept:
             return None
-        for waiter in self._queue.first(len(self._queue)):
+        for waiter in self._queue.items:
             if waiter.permit is not None and waiter.permit.count and not waiter.future.done():
                 return waiter
         return None

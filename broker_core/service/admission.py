@@ -116,12 +116,12 @@ class _Lane:
 
     def _begin_next(self) -> None:
         waiting = self._waiting
-        while len(waiting):
+        while waiting.items:
             if self._is_newest_next:
                 check, _ = self._arrived.popitem()
                 waiting.remove(check)
             else:
-                check = waiting.head
+                check = waiting.items[0]
                 waiting.take(check)
                 del self._arrived[check]
             if not check.begins.done():  # else its client has just gone

@@ -575,7 +575,7 @@ def test_nothing_leaks_and_nothing_is_overdrawn(steps: list[tuple[str, int, int]
             assert permits.queue_size == len(waiting) <= 5
             assert permits._held_by_waiting == sum(p.count for p in held if p.updates)
             if waiting:
-                head = next(iter(permits._queue.first(1)))
+                head = permits._queue.items[0]
                 assert head.need(permits._most) > permits.available
                 assert permits._held_by_waiting < permits.acquired
             assert permits._kept == sum(permit.count for permit in held if permit.lasts)

@@ -135,7 +135,7 @@ async def test_one_by_one_the_newest_and_the_next_name_take_turns(monkeypatch: p
     await eventually(lambda: HOST in door.admission._lanes)
     time_passes(monkeypatch, 6.0)
     await eventually(lambda: order == ["a1"])
-    await eventually(lambda: len(door.admission._lanes[HOST]._waiting) == 6)
+    await eventually(lambda: len(door.admission._lanes[HOST]._waiting.items) == 6)
     tasks[2].cancel()
     await asyncio.wait(tasks[2:3])
     door.authenticator.gate.set()
@@ -152,14 +152,14 @@ async def test_a_turn_that_comes_to_a_client_that_has_gone_is_the_next_one_s() -
 
     async with lane.one_by_one(b"a"):
         tasks = [asyncio.create_task(come()) for _ in range(4)]
-        await eventually(lambda: len(lane._waiting) == 4)
+        await eventually(lambda: len(lane._waiting.items) == 4)
         tasks[3].cancel()  # while it waits, in this turn of the event loop
-    assert len(lane._waiting) == 2
+    assert len(lane._waiting.items) == 2
     tasks[2].cancel()  # it was the newest: its turn has come
     await asyncio.wait(tasks)
     assert [task.cancelled() for task in tasks] == [False, False, True, True]
     async with lane.one_by_one(b"a"):
-        assert not len(lane._waiting)
+        assert not lane._waiting.items
 
 
 async def test_failures_over_all_protocols_slow_an_address_and_no_other(

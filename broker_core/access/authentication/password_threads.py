@@ -56,7 +56,7 @@ class PasswordThreads(Generic[V]):
         if job is None:
             if self._is_closed:
                 raise _closed()
-            if len(self._queue) >= _MOST_WAITING or self._of_host[host] >= _MOST_OF_HOST:
+            if len(self._queue.items) >= _MOST_WAITING or self._of_host[host] >= _MOST_OF_HOST:
                 raise AuthenticationFailed("overloaded", "too many passwords wait to be verified")
             job = _Job(host, name, work, asyncio.get_running_loop().create_future())
             self._jobs[name] = job
@@ -74,15 +74,15 @@ class PasswordThreads(Generic[V]):
     def close(self) -> None:
         """Begin no more work, and refuse waiting work; running work ends by itself."""
         self._is_closed = True
-        for job in self._queue.first(len(self._queue)):
+        for job in self._queue.items.copy():
             self._queue.remove(job)
             self._forget(job)
             job.verdict.set_exception(_closed())
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _begin(self) -> None:
-        while self._running < AT_ONCE and len(self._queue):
-            job = self._queue.head
+        while self._running < AT_ONCE and self._queue.items:
+            job = self._queue.items[0]
             self._queue.take(job)
             self._running += 1
             done = asyncio.get_running_loop().run_in_executor(self._threads, job.work)
