@@ -113,7 +113,7 @@ async def test_a_right_password_is_not_behind_200_wrong_ones_of_its_address(
                 asyncio.create_task(over_http(broker, f"wrong {number}", user=name.format(number)))
                 for number in range(200)
             ]
-            await eventually(lambda: len(lanes[-1]._waiting) > 150)
+            await eventually(lambda: len(lanes[-1]._waiting.items) > 150)
             assert await over_http(broker, "secret") == b"200"
             assert sum(task.done() for task in wrong) < 100
             for task in wrong:

@@ -76,7 +76,8 @@ class CatalogConnections:
         self._closed = False
         self._lock = threading.Lock()
         self._reopening = threading.Lock()
-        self._catalog_id, self._alone, self._file = self._open(create=create, mode=mode)
+        #: ``is_alone``: whether the file is read alone (:mod:`~broker_core.catalog.store.catalog_file`).
+        self._catalog_id, self.is_alone, self._file = self._open(create=create, mode=mode)
         #: The migration, if this object migrated a file of an earlier format.
         self.migrated: Migration | None = None
         self._current: Identity | None = None  # the file that is known to be of this release's format
@@ -118,12 +119,12 @@ class CatalogConnections:
     @property
     def identity(self) -> Identity | None:
         """The identity of the file that is there now; of its state, if it is read alone."""
-        return file_identity(self.path, alone=self._alone)
+        return file_identity(self.path, alone=self.is_alone)
 
     @property
     def is_writable(self) -> bool:
         """Whether this user may write the file, and beside it."""
-        return not self._alone and os.access(self.path, os.W_OK)
+        return not self.is_alone and os.access(self.path, os.W_OK)
 
     def close(self) -> None:
         """Close the idle connections; those in use close when they come back."""
@@ -148,7 +149,7 @@ class CatalogConnections:
             with self._lock:
                 self._generation += 1
                 idle, self._idle = self._idle, []
-                self._catalog_id, self._alone, self._file = catalog_id, alone, now
+                self._catalog_id, self.is_alone, self._file = catalog_id, alone, now
             for connection in idle:
                 connection.close()
 
@@ -178,7 +179,7 @@ class CatalogConnections:
         """
         self.notice()
         file = self._file
-        if self._alone:
+        if self.is_alone:
             raise CatalogReadOnly(
                 f"The catalogue {self.path} cannot be written: check the file's and folder's rights"
             )
@@ -196,7 +197,7 @@ class CatalogConnections:
         self.notice()
         connection = connect(
             self.path,
-            alone=self._alone,
+            alone=self.is_alone,
             busy_timeout=self.busy_timeout if busy_timeout is None else busy_timeout,
         )
         try:
@@ -215,11 +216,11 @@ class CatalogConnections:
             with self._lock:
                 connection = self._idle.pop() if self._idle else None
                 generation = self._generation
-                alone, file = self._alone, self._file
+                alone, file = self.is_alone, self._file
             asis = True  # as any that is idle
             if connection is None:
                 connection = self.connect()
-                alone = alone or self._alone
+                alone = alone or self.is_alone
                 # A connection that shows an earlier format as the current one must not outlive the migration.
                 asis = not shows_as_current(connection)
             kept = False

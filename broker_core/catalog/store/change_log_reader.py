@@ -123,7 +123,7 @@ class WriteNotices:
             notify()
 
 
-class CatalogLogReader:
+class CatalogLogReader(WatchedVersions[CatalogVersion]):
     """A :class:`~broker_core.change_log.ChangeLog` of the embedded catalogue. Made and used on one event loop."""
 
     name: Final = "catalog"
@@ -131,7 +131,7 @@ class CatalogLogReader:
     def __init__(self, catalog: SqliteCatalog) -> None:
         self._catalog = catalog
         self._watch = FileWatch(catalog)
-        self._versions = WatchedVersions(self._watch, self._watch.version)
+        super().__init__(self._watch, self._watch.version)
         #: Of the file.
         self.writes = WriteNotices(catalog.path)
 
@@ -145,14 +145,6 @@ class CatalogLogReader:
         with reading_catalog():
             await self._watch.current()
         return self._watch.catalog_id
-
-    def version_now(self, namespace: NamespaceName) -> CatalogVersion | None:
-        """The state of a namespace: costs a look at the file, and a read of one row if anything was committed since."""
-        return self._versions.now(namespace)
-
-    def version_seen(self, namespace: NamespaceName) -> CatalogVersion | None:
-        """As :meth:`version_now`, of the last look or a later moment."""
-        return self._versions.seen(namespace)
 
     def state_now(self) -> int | None:
         """A number that changes with every commit; ``None`` if the file cannot be read."""

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Final, Generic, TypeVar
 
 from broker_core.catalog.catalog_errors import reading_catalog, sqlite_errors
-from broker_core.catalog.store.catalog_file import Identity
+from broker_core.catalog.store.catalog_file import Identity, file_identity
 from broker_core.catalog.store.log_rows import RecentRows, read_catalog_id, read_recent, read_version
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.change_log import CatalogVersion
@@ -122,7 +122,7 @@ class FileWatch:
     @property
     def replaced(self) -> bool:
         """Whether there is another file in the place of the one that is open, or none."""
-        return self._catalog.identity != self._file
+        return file_identity(self._path, alone=self._catalog.is_alone) != self._file
 
     async def current(self) -> bool:
         """Make sure that the open file is the one at the catalogue's path; returns whether it had been replaced.
@@ -179,11 +179,14 @@ class WatchedVersions(Generic[T]):
         self._known: dict[NamespaceName, T] = {}
         self._known_state = -1  # of the file, that all of the known versions are for
 
-    def now(self, namespace: NamespaceName) -> T | None:
-        """The version after a look at the file; ``None`` if it cannot be read at once."""
-        return self.seen(namespace) if self._watch.look() else None
+    def version_now(self, namespace: NamespaceName) -> T | None:
+        """The version now: a look at the file, and a read of a few rows if anything was committed since the last one.
 
-    def seen(self, namespace: NamespaceName) -> T | None:
+        ``None`` if it cannot be read at once.
+        """
+        return self.version_seen(namespace) if self._watch.look() else None
+
+    def version_seen(self, namespace: NamespaceName) -> T | None:
         """The version as of the last look, or of a later moment; ``None`` if it cannot be read at once."""
         if self._known_state != self._watch.state or len(self._known) > _REMEMBERED:
             self._known.clear()

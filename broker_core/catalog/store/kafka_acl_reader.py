@@ -22,23 +22,16 @@ class AclVersion(NamedTuple):
     stored: bool
 
 
-class KafkaAclReader:
-    """The ACLs of namespaces. Made and used on one event loop."""
+class KafkaAclReader(WatchedVersions[AclVersion]):
+    """The ACLs of namespaces, and their versions. Made and used on one event loop."""
 
     def __init__(self, catalog: SqliteCatalog) -> None:
         self._watch = FileWatch(catalog)
-        self._versions = WatchedVersions(self._watch, self._version)
+        super().__init__(self._watch, self._version)
 
     def close(self) -> None:
         """Close the file; after that no version is known at once."""
         self._watch.close()
-
-    def version_now(self, namespace: NamespaceName) -> AclVersion | None:
-        """The version of a namespace's ACLs: a look at the file, and a read of three rows if anything was committed.
-
-        ``None`` if the file cannot be read at once.
-        """
-        return self._versions.now(namespace)
 
     async def read(self, namespace: NamespaceName) -> tuple[AclVersion, tuple[AclRow, ...]]:
         """All ACLs of a namespace with their version. Raises :exc:`ListingFailed` (``Cause.CATALOG``)."""
