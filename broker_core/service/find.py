@@ -74,6 +74,11 @@ class TopicAsker:
         """Whether the protocol can have a topic of this name."""
         return self.can_have is None or self.can_have(topic)
 
+    def is_about(self, topic: TopicName) -> bool:
+        """Whether ids of this topic's kind are looked for."""
+        only = self.namespace
+        return only is None or (topic.namespace == only and topic.domain == PERSISTENT)
+
 
 def is_ordinary(topic: TopicName) -> bool:
     """Whether a topic is none of the system's, whose names no listing has."""
@@ -201,11 +206,22 @@ class Find:
             rows += found
         return rows
 
-    def now(self, question: TopicAsker, topics: Sequence[TopicName]) -> list[Found] | None:
-        """The result of :meth:`by_name` for a few topics, if it takes no waiting; else ``None``."""
-        if self._catalog is None or not self.is_plain(topics[0].namespace) or not loop_turn().has_time():
+    def now(
+        self, question: TopicAsker, topics: Sequence[TopicName], ids: Sequence[uuid.UUID] = ()
+    ) -> list[Found] | None:
+        """The result of :meth:`by_name`, or for ids of :meth:`by_id`, for a few topics of the question's namespace.
+
+        ``None`` if that takes waiting.
+        """
+        catalog, namespace = self._catalog, question.namespace
+        if catalog is None or namespace is None or not self.is_plain(namespace):
             return None
-        rows = self._catalog.found_now(topics)
+        if not loop_turn().has_time():
+            return None
+        if ids:
+            records = catalog.topics_by_id_now(ids)
+            return None if records is None else list(map(partial(_plain_by_id, question), records))
+        rows = catalog.found_now(topics)
         return None if rows is None else list(map(partial(_plain_by_name, question), topics, rows))
 
     async def partitions(self, question: TopicAsker, topic: TopicName) -> int | None:
@@ -379,7 +395,7 @@ class Find:
             records = await self._catalog.topics_by_id(ids)
         found: dict[int, tuple[TopicName, Known | None]] = {}
         for place, record in enumerate(records):
-            if record is not None and _is_of(question, record.name):
+            if record is not None and question.is_about(record.name):
                 said = self._dispatcher.describe_hook.plugins(record.name.namespace)
                 known = None if said else Known(record.partitions, True, None, _NOTHING, record)
                 found[place] = record.name, known
@@ -416,10 +432,11 @@ def _plain_by_name(question: TopicAsker, topic: TopicName, row: tuple[TopicRecor
     return Found(topic, True, partitions, record)
 
 
-def _is_of(question: TopicAsker, topic: TopicName) -> bool:
-    """Whether ids of this topic's kind are looked for."""
-    only = question.namespace
-    return only is None or (topic.namespace == only and topic.domain == PERSISTENT)
+def _plain_by_id(question: TopicAsker, record: TopicRecord | None) -> Found:
+    """Decide by id, if neither rules and gates nor masks are asked: by name, for topics that there are."""
+    if record is None or not question.is_about(record.name) or not question.may_exist(record.name):
+        return Found(None)
+    return _plain_by_name(question, record.name, (record, record.partitions))
 
 
 def _with_ids(

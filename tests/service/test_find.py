@@ -348,14 +348,17 @@ async def test_more_partitions_than_clients_count_are_an_error() -> None:
 async def test_a_few_are_known_at_once_as_they_are_later() -> None:
     async with finding(names=["a", "xA"]) as there:
         names = [topic(name) for name in ("a", "xA", "none", "a-partition-0")]
+        ids = [there.catalog.topic(name).topic_id for name in names[:2]] + [uuid.uuid4()]  # type: ignore[union-attr]
         question = asked(allowed=no_acl("A"))
         await asyncio.sleep(0)  # a turn of the loop that has time
         assert there.find.now(question, names) == await there.find.by_name(question, names)
         await asyncio.sleep(0)
+        assert there.find.now(question, [], ids) == await there.find.by_id(question, ids)
+        await asyncio.sleep(0)
         assert there.find.now(question, names * 3) is None
         there.made.lister.close()  # what reads at once
         await asyncio.sleep(0)
-        assert there.find.now(question, names) is None
+        assert there.find.now(question, names) is there.find.now(question, [], ids) is None
         assert await by_name(there, "a") == ["there"]
 
 
@@ -376,6 +379,7 @@ async def test_nothing_is_known_at_once_where_plugins_are_asked(plugin: PluginOf
     async with finding({"p": plugin}, ["a"]) as there:
         await asyncio.sleep(0)
         assert there.find.now(asked(), [topic("a")]) is None
+        assert there.find.now(asked(), [], [uuid.uuid4()]) is None
 
 
 async def test_few_are_read_without_a_thread_and_many_with_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -61,7 +61,7 @@ def _of(
     """The answer; without waiting for no topics, as clients want with each connection, and for a few topics."""
     if question.refusal is not None:
         return _refused(asked, question.refusal)
-    rows = None if question.ids else call.services.named.now(call, question.names)
+    rows = call.services.named.now(call, question.names, question.ids)
     if rows is None or sum(row.partitions for row in rows) > _FEW_PARTITIONS:
         return _looked_for(call, question)
     return _answer(call, [_row(call, row) for row in _in_order(rows)])

@@ -73,10 +73,15 @@ class NamedTopics:
             for name in names
         ]
 
-    def now(self, caller: Caller, names: Sequence[str]) -> list[NamedTopic] | None:
-        """The result of :meth:`by_name` for a few topics, if it takes no waiting."""
+    def now(
+        self, caller: Caller, names: Sequence[str], ids: Sequence[uuid.UUID] = ()
+    ) -> list[NamedTopic] | None:
+        """The result of :meth:`by_name`, or for ids of :meth:`by_id`, for a few topics, if it takes no waiting."""
         if len(names) > FEW_TOPICS:
             return None
+        if ids:
+            found = self._find.now(self._asked(caller, of_ids=True), (), ids)
+            return None if found is None else _noted(caller, list(map(_of_id, ids, found)))
         topics = _topics(caller, names)
         found = self._find.now(self._asked(caller), list(topics.values())) if topics else []
         if found is None:

@@ -12,7 +12,6 @@ import pytest
 
 from broker_core import TopicListingResult
 from broker_core.catalog import SqliteCatalog, parse_topic_id, topic_id_text
-from broker_core.servers.kafka.apis.metadata import _BY_ID as BY_ID
 from broker_core.servers.kafka.apis.metadata import METADATA_ROW
 from broker_core.servers.kafka.large_requests import SLICE
 from broker_core.wire.kafka import METADATA, NOT_ASKED, ZERO_ID, ErrorCode, Fields
@@ -214,8 +213,7 @@ async def test_a_few_topics_are_answered_at_once_as_they_are_later(
                 call = call_of(METADATA, version, body, services=services)
                 await asyncio.sleep(0)  # a turn of the loop that has time
                 now, large = METADATA_ROW.answer(call), METADATA_ROW.answer(replace(call, size=3000))
-                is_by_id = version >= BY_ID and "topic_id" in rows[0]
-                assert isinstance(now, dict) == ((at_once or rows[0]["name"] is None) and not is_by_id)
+                assert isinstance(now, dict) == (at_once or rows[0]["name"] is None)
                 assert not isinstance(large, dict)  # a thread reads it
                 with monkeypatch.context() as patched:
                     patched.setattr(m.named, "now", lambda *_: None)

@@ -67,8 +67,10 @@ async def test_by_id_what_may_not_be_known_is_not_there(catalog: SqliteCatalog) 
         assert [int(row.error) for row in rows] == [0, 100, 100, 29, 100, 100, 100]
         assert [row.name for row in rows] == ["orders", *[None] * 6]
     async with kafka_topics(catalog, authorizer=NotX()) as m:
+        await asyncio.sleep(0)  # a turn of the loop that has time
         rows = await m.named.by_id(caller(), ids)
         assert [int(row.error) for row in rows] == [0, 0, 100, 29, 100, 100, 100]
+        assert m.named.now(caller(), (), ids) == rows
 
 
 async def test_a_refusal_has_its_message_and_the_operation_and_the_action_are_those_of_the_request(
