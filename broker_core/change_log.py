@@ -51,6 +51,20 @@ class CatalogVersion:
         return cls(catalog_id, int(number))
 
 
+def version_text(version: CatalogVersion) -> str:
+    """A version as HTTP clients have it: ``ID:NUMBER.STAMP``, without the stamp if it is not known."""
+    return f"{version}.{version.stamp}" if version.stamp else str(version)
+
+
+def read_version(text: str) -> CatalogVersion:
+    """The reverse of :func:`version_text`. Raises :exc:`~broker_core.errors.InvalidName`."""
+    head, dot, stamp = text.rpartition(".")
+    if not dot:
+        return CatalogVersion.parse(text)
+    found = CatalogVersion.parse(head)
+    return CatalogVersion(found.catalog_id, found.number, stamp)
+
+
 class Operation(enum.Enum):
     """The kinds of a change of a topic."""
 

@@ -9,7 +9,15 @@ from pathlib import Path
 import pytest
 
 from broker_core.catalog import CatalogLogReader, SqliteCatalog
-from broker_core.change_log import CatalogVersion, Change, ChangeLog, Changes, Operation
+from broker_core.change_log import (
+    CatalogVersion,
+    Change,
+    ChangeLog,
+    Changes,
+    Operation,
+    read_version,
+    version_text,
+)
 from broker_core.errors import InvalidName
 from broker_core.names import TopicName
 from broker_core.names.listed_names import NOTHING, ListedNames
@@ -82,3 +90,16 @@ def test_changes_are_a_list_that_may_be_empty() -> None:
     one = Changes(version, CatalogVersion("x", 2), (change("", "*"),))
     assert [entry.operation for entry in one] == [Operation.UPDATE]
     assert len(one) == 1
+
+
+@pytest.mark.parametrize("stamp", ["", "5f0c"])
+def test_the_version_of_an_http_client_is_read_again(stamp: str) -> None:
+    version = CatalogVersion("cafe", 12, stamp)
+    found = read_version(version_text(version))
+    assert (found, found.stamp) == (version, stamp)
+
+
+@pytest.mark.parametrize("wrong", ["", "12", ".", ":1", "cafe:", "cafe:-1", "cafe:x.5f", "cafe:12.5f.6a"])
+def test_what_is_no_version_of_an_http_client(wrong: str) -> None:
+    with pytest.raises(InvalidName):
+        read_version(wrong)

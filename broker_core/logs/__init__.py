@@ -6,7 +6,7 @@ while, a line is dropped if the queue is full, and both are counted.
 
 from __future__ import annotations
 
-from broker_core.logs.access_log import LONGEST_TEXT, AccessLog, json_fields, shown, shown_each
+from broker_core.logs.access_log import AccessLog, json_fields
 from broker_core.logs.captured_prints import CapturedPrints
 from broker_core.logs.dropped_line_count import DroppedLineCount, dropped_lines
 from broker_core.logs.each_line import EACH, EachLine, info_each
@@ -17,7 +17,6 @@ from broker_core.logs.repeated_lines import RepeatedLines, reason_of
 
 __all__ = [
     "EACH",
-    "LONGEST_TEXT",
     "AccessLog",
     "CapturedPrints",
     "DroppedLineCount",
@@ -31,6 +30,4 @@ __all__ = [
     "json_fields",
     "open_log_file",
     "reason_of",
-    "shown",
-    "shown_each",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache, partial
 from typing import Any, Final
@@ -13,18 +13,15 @@ from broker_core.compact_json import ascii_json
 from broker_core.logs.dropped_line_count import DroppedLineCount
 from broker_core.logs.line_queue import LineQueue
 from broker_core.logs.log_file import open_log_file
-from broker_core.redaction import may_hold_credentials, without_credentials
 from broker_core.settings import AccessLogSettings
 
-__all__ = ["LONGEST_TEXT", "AccessLog", "json_fields", "shown", "shown_each"]
+__all__ = ["AccessLog", "json_fields"]
 
 #: Seconds that lines are gathered for: a thread that woke up for each would cost more than the line.
 _GATHERING: Final = 0.1
 #: The fractional part of the golden ratio. Its multiples are spread evenly, and follow no rhythm of the requests.
 _STEP: Final = 0.6180339887498949
 _SETTING: Final = "log.access.path"
-#: Characters that are shown of one text of a client.
-LONGEST_TEXT: Final = 1000
 
 
 class AccessLog:
@@ -84,28 +81,12 @@ class AccessLog:
 
 
 def json_fields(fields: Mapping[str, Any]) -> str:
-    """The fields that have a value, as JSON without its braces. Texts of clients went through :func:`shown`."""
+    """The fields that have a value, as JSON without its braces.
+
+    Texts of clients went through :func:`~broker_core.redaction.shown`.
+    """
     plain = {key: value for key, value in fields.items() if value is not None and value != ""}
     return ascii_json(plain)[1:-1]
-
-
-def shown(text: str) -> str:
-    """Text of a client as a line may have it: its beginning, without credentials."""
-    if len(text) > LONGEST_TEXT:
-        return shown(text[:LONGEST_TEXT]) + "…"
-    return without_credentials(text, value=True)
-
-
-def shown_each(texts: Sequence[str]) -> Sequence[str]:
-    """Many texts as a line may have them. They are mostly names: one look is enough to know that all may be shown."""
-    together = "".join(texts)
-    if (
-        max(map(len, texts), default=0) <= LONGEST_TEXT
-        and len(together.split(None, 1)) <= 1
-        and not may_hold_credentials(together)
-    ):
-        return texts
-    return [shown(text) for text in texts]
 
 
 @lru_cache(1)

@@ -11,10 +11,12 @@ say that the value is not a secret itself, but its place, or something about it:
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final
 from urllib.parse import unquote
 
 __all__ = [
+    "LONGEST_TEXT",
     "MASK",
     "goes_with_login",
     "holds_connection",
@@ -22,10 +24,14 @@ __all__ = [
     "is_secret_name",
     "may_hold_credentials",
     "names_secret_option",
+    "shown",
+    "shown_each",
     "without_credentials",
 ]
 
 MASK: Final = "********"
+#: Characters that are shown of one text of a client.
+LONGEST_TEXT: Final = 1000
 
 
 def _words(text: str) -> frozenset[str]:
@@ -195,3 +201,22 @@ def _shown_pair(found: re.Match[str], *, value: bool) -> str:
     if not is_secret_name(name) or (not value and name.lower() in _EVERYDAY):
         return found[0]
     return f"{name}{found[2]}{MASK}"
+
+
+def shown(text: str) -> str:
+    """Text of a client as a line may have it: its beginning, without credentials."""
+    if len(text) > LONGEST_TEXT:
+        return shown(text[:LONGEST_TEXT]) + "…"
+    return without_credentials(text, value=True)
+
+
+def shown_each(texts: Sequence[str]) -> Sequence[str]:
+    """Many texts as a line may have them. They are mostly names: one look is enough to know that all may be shown."""
+    together = "".join(texts)
+    if (
+        max(map(len, texts), default=0) <= LONGEST_TEXT
+        and len(together.split(None, 1)) <= 1
+        and not may_hold_credentials(together)
+    ):
+        return texts
+    return [shown(text) for text in texts]

@@ -18,7 +18,6 @@ from broker_core.service.following.watcher import Outlet, Watcher
 from broker_core.service.listing_reasons import NeededChange, why_listed
 from broker_core.service.live_sessions import Admitted, Ended, LiveSession, LoginAttempt
 from broker_core.service.lookups import BrokerSchema, LookupQuestions, LookupService
-from broker_core.service.namespace_version import read_version, version_text
 from broker_core.service.plugin_topics import Known, PluginTopics, partition_names
 from broker_core.service.quotas import Quotas, QuotaTurn
 from broker_core.service.topic_imports import MOST_ASKED, MOST_BYTES, BodyTooLarge
@@ -88,11 +87,9 @@ __all__ = [
     "fields_text",
     "is_ordinary",
     "partition_names",
-    "read_version",
     "right_to",
     "role_of",
     "store_user",
-    "version_text",
     "why_listed",
 ]
 

@@ -15,12 +15,12 @@ import structlog
 from structlog.typing import FilteringBoundLogger
 
 from broker_core.access import Asker
-from broker_core.catalog import CatalogVersion
+from broker_core.change_log import CatalogVersion, version_text
 from broker_core.compact_json import ascii_text
 from broker_core.errors import ListingFailed
-from broker_core.logs import EachLine, info_each, shown, shown_each
+from broker_core.logs import EachLine, info_each
 from broker_core.names import TopicName
-from broker_core.service.namespace_version import version_text
+from broker_core.redaction import shown, shown_each
 
 __all__ = ["ACTIONS", "AUDIT_LOGGER", "OUTCOMES", "Action", "Attempt", "AuditRow", "Outcome", "fields_text"]
 

@@ -8,6 +8,8 @@ from broker_core.redaction.credentials import (
     MASK,
     holds_connection,
     is_secret_name,
+    shown,
+    shown_each,
     without_credentials,
 )
 
@@ -45,7 +47,7 @@ def test_connection_strings_by_their_names() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    ("text", "rest"),
     [
         (f"postgresql://{LOGIN}h/db", f"postgresql://app:{MASK}@h/db"),
         (f"postgresql://{LOGIN}h1:5432,h2/db?x=1", f"postgresql://app:{MASK}@h1:5432,h2/db?x=1"),
@@ -78,12 +80,37 @@ def test_connection_strings_by_their_names() -> None:
         ("someone@example.com", "someone@example.com"),
     ],
 )
-def test_what_of_a_text_is_shown(text: str, shown: str) -> None:
-    assert without_credentials(text) == shown
-    assert without_credentials(shown) == shown
+def test_what_of_a_text_is_shown(text: str, rest: str) -> None:
+    assert without_credentials(text) == rest
+    assert without_credentials(rest) == rest
 
 
 def test_an_address_that_is_the_whole_value_ends_where_it_ends() -> None:
     assert (
         without_credentials(f"postgresql://u:a b {SECRET}@h/db", value=True) == f"postgresql://u:{MASK}@h/db"
     )
+
+
+def test_text_of_clients_is_cut_and_has_no_credentials() -> None:
+    assert shown("acme/shop/orders-.*") == "acme/shop/orders-.*"
+    assert shown("persistent://acme/shop/orders-.*") == "persistent://acme/shop/orders-.*"
+    assert shown("x" * 5000) == "x" * 1000 + "…"
+    assert "hunter2" not in shown("host=db password=hunter2")
+    assert "eyJhbGci" not in shown("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhIn0.c2ln")
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        [],
+        ["a", "b"],
+        ["a b"],
+        ["a", "--password geheim"],
+        ["a", "token=geheim"],
+        ["e", "yJhbGciOiJub25lIn0.e30"],
+        ["x" * 1001],
+        [" a", "b "],
+    ],
+)
+def test_many_texts_are_shown_as_each_is(texts: list[str]) -> None:
+    assert shown_each(texts) == [shown(text) for text in texts]

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 from broker_core.access import Asker
 from broker_core.compact_json import ascii_text
 from broker_core.errors import BrokerCoreError, ListingFailed
-from broker_core.logs import LONGEST_TEXT, AccessLog, json_fields, shown
+from broker_core.logs import AccessLog, json_fields
 from broker_core.pipeline.answer import Answer, QuestionText, ReusableAnswer
 from broker_core.plugin_api import ListingRequest
+from broker_core.redaction import LONGEST_TEXT, shown
 from broker_core.reloads import LiveSettings, Reloads
 from broker_core.settings import Settings, TracingSettings
 

@@ -15,7 +15,6 @@ import pyarrow.compute as pc
 from broker_core.counted import counted
 from broker_core.kafka import legal_names
 from broker_core.listing import Details, TopicRow, TopicTable
-from broker_core.logs import shown
 from broker_core.names import (
     PARTITION_SUFFIX,
     PERSISTENT,
@@ -24,6 +23,7 @@ from broker_core.names import (
     partitioned_local_names,
     system_topics,
 )
+from broker_core.redaction import shown
 from broker_core.wire.kafka import ZERO_ID
 from broker_core.wire.kafka.topic_fragments import PlacedTopics
 

@@ -11,6 +11,7 @@ from typing import Final
 from aiohttp import web
 
 from broker_core.catalog import Edit, PreconditionFailed, TopicRecord, deletion, parse_topic_id, topic_id_text
+from broker_core.change_log import version_text
 from broker_core.errors import Cause, InvalidName, ListingFailed
 from broker_core.immutable import copied
 from broker_core.servers.http.api.api_request import ApiRequest
@@ -21,7 +22,7 @@ from broker_core.servers.http.api.problem_details import RequestRefused, refused
 from broker_core.servers.http.api.services import ApiServices, needs_catalog, needs_changes
 from broker_core.servers.http.api.topic_object import TOPIC_ID_PATTERN
 from broker_core.servers.http.api.writes.change_topic import NAMESPACE_VERSION
-from broker_core.service import Found, TopicAsker, version_text
+from broker_core.service import Found, TopicAsker
 
 __all__ = ["operations"]
 

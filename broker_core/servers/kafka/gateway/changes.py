@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Final
 
 from broker_core.kafka import is_legal
-from broker_core.logs import shown
+from broker_core.redaction import shown
 from broker_core.servers.kafka.apis.acls import created_results, deleted_results, none_created, none_deleted
 from broker_core.servers.kafka.apis.create_topics import collision
 from broker_core.servers.kafka.apis.delete_topics import (

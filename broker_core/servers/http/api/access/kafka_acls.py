@@ -24,7 +24,7 @@ from broker_core.kafka.acls import (
     resource_text,
 )
 from broker_core.kafka.acls import Operation as AclOperation
-from broker_core.logs import shown
+from broker_core.redaction import shown
 from broker_core.servers.http.api.access.super_operation import (
     PAGE,
     REFUSALS,

@@ -13,6 +13,7 @@ from aiohttp import hdrs, web
 from pydantic import Field
 
 from broker_core.catalog import NamespaceCount, NamespaceFilter, NamespaceState, reading_catalog
+from broker_core.change_log import version_text
 from broker_core.compact_json import ascii_json, ascii_text
 from broker_core.concurrency import loop_turn
 from broker_core.errors import ListingFailed
@@ -30,7 +31,6 @@ from broker_core.servers.http.api.parameters import (
 )
 from broker_core.servers.http.api.problem_details import refused
 from broker_core.servers.http.api.services import ApiServices, needs_catalog
-from broker_core.service import version_text
 
 __all__ = [
     "ModeCounts",

@@ -11,7 +11,7 @@ from aiohttp import web
 from pydantic import Field
 
 from broker_core.catalog import CatalogLogReader, SpanBound, topic_id_text
-from broker_core.change_log import CatalogVersion, Change, ChangeLog, Changes, Gap
+from broker_core.change_log import CatalogVersion, Change, ChangeLog, Changes, Gap, read_version, version_text
 from broker_core.compact_json import ascii_text
 from broker_core.concurrency import EACH_CHANGE, ended_within
 from broker_core.errors import InvalidName
@@ -24,7 +24,7 @@ from broker_core.servers.http.api.operation import HttpOperation, Parameter, Rep
 from broker_core.servers.http.api.parameters import limit_parameter, number_parameter
 from broker_core.servers.http.api.problem_details import RequestRefused, refused
 from broker_core.servers.http.api.services import ApiServices
-from broker_core.service import ChangeWatch, read_version, version_text
+from broker_core.service import ChangeWatch
 
 __all__ = ["operations"]
 

@@ -15,6 +15,7 @@ from aiohttp import web
 
 from broker_core.access import Asker
 from broker_core.catalog import reading_catalog
+from broker_core.change_log import version_text
 from broker_core.errors import Cause
 from broker_core.listing import SHOWN_DETAILS, Page, PageWalk, Position
 from broker_core.names import DOMAINS, MAX_PARTITION_INDEX, NamespaceName
@@ -42,7 +43,6 @@ from broker_core.servers.http.api.topics.listing_answer import (
     names_body,
     write_listing,
 )
-from broker_core.service import version_text
 
 __all__ = ["COUNT", "CURSOR", "DETAIL", "LIMIT", "OFFSET", "PLAN", "page_question", "paged_listing"]
 

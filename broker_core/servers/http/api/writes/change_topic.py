@@ -19,6 +19,7 @@ from broker_core.catalog import (
     merge,
     replacement,
 )
+from broker_core.change_log import version_text
 from broker_core.names import MAX_PARTITIONS, TopicName
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.etag import IF_MATCH, IF_NONE_MATCH, check_conditions, topic_etag
@@ -36,7 +37,7 @@ from broker_core.servers.http.api.topic_object import (
     path_of,
     topic_of,
 )
-from broker_core.service import TopicEditor, version_text
+from broker_core.service import TopicEditor
 
 __all__ = ["NAMESPACE_VERSION", "operations"]
 

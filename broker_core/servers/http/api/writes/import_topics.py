@@ -8,6 +8,7 @@ from aiohttp import hdrs, web
 from pydantic import ConfigDict, Field
 
 from broker_core.bounds import MAX_REPLICATION
+from broker_core.change_log import version_text
 from broker_core.guards import Deletions
 from broker_core.names import MAX_PARTITIONS
 from broker_core.servers.http.api.api_request import ApiRequest
@@ -25,7 +26,7 @@ from broker_core.servers.http.api.problem_details import refused
 from broker_core.servers.http.api.services import ApiServices, needs_changes
 from broker_core.servers.http.api.topic_object import TOPIC_ID_PATTERN
 from broker_core.servers.http.api.writes.change_topic import NAMESPACE_VERSION
-from broker_core.service import MOST_ASKED, MOST_BYTES, BodyTooLarge, version_text
+from broker_core.service import MOST_ASKED, MOST_BYTES, BodyTooLarge
 
 __all__ = ["operations"]
 

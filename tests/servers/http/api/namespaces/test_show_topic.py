@@ -11,8 +11,8 @@ import pytest
 from yarl import URL
 
 from broker_core.catalog import topic_id_text
+from broker_core.change_log import version_text
 from broker_core.names import TopicName
-from broker_core.service import version_text
 from tests.support.api_serving import NAMESPACE, ApiServed, api_served
 from tests.support.chain_plugins import fails, lists
 from tests.support.plugins import PluginOf
