@@ -35,8 +35,6 @@ from broker_core.catalog.catalog_errors import PartitionedRefused as Partitioned
 from broker_core.catalog.catalog_errors import PartitionRefused as PartitionRefused
 from broker_core.catalog.catalog_errors import PreconditionFailed as PreconditionFailed
 from broker_core.catalog.catalog_errors import reading_catalog as reading_catalog
-from broker_core.catalog.properties import MAX_PROPERTIES_BYTES as MAX_PROPERTIES_BYTES
-from broker_core.catalog.properties import check_properties
 from broker_core.catalog.store.catalog_file import is_alone as is_alone
 from broker_core.catalog.store.change_log_reader import CatalogLogReader
 from broker_core.catalog.store.change_log_writer import LogBounds
@@ -66,12 +64,12 @@ from broker_core.catalog.topic_decisions import replacement as replacement
 from broker_core.catalog.topic_files.export_file import ExportFormat, export_topics, has_odd_names
 from broker_core.catalog.topic_files.import_file import Allow as Allow
 from broker_core.catalog.topic_files.import_file import ImportReport, import_topics
-from broker_core.catalog.topic_files.odd_names import topic_in_namespace
 from broker_core.catalog.topic_files.topic_file_reader import TopicLines, TopicRows
-from broker_core.catalog.topic_record import Catalog, TopicRecord
+from broker_core.catalog.topic_record import MAX_PROPERTIES_BYTES as MAX_PROPERTIES_BYTES
+from broker_core.catalog.topic_record import Catalog, TopicRecord, check_properties
 from broker_core.change_log import CatalogVersion, Change, Changes, Gap, ListedNames, Operation
 from broker_core.lazy_exports import lazy_exports
-from broker_core.names import parse_topic_id, topic_id_text
+from broker_core.names import parse_topic_id, topic_id_text, topic_in_namespace
 
 if TYPE_CHECKING:
     from broker_core.catalog.async_catalog import FEW_TOPICS as FEW_TOPICS

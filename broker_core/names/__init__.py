@@ -59,6 +59,7 @@ if TYPE_CHECKING:  # of the core alone
     from broker_core.names.topic_id import topic_id_text as topic_id_text
     from broker_core.names.topic_id import topic_ids_of_a_request as topic_ids_of_a_request
     from broker_core.names.topic_name import check_local_name as check_local_name
+    from broker_core.names.topic_name import topic_in_namespace as topic_in_namespace
 
 #: The public names.
 __all__ = [
@@ -115,6 +116,7 @@ __getattr__ = lazy_exports(
         "system_topics": ".name_columns",
         "system_topics_rule": ".system_names",
         "topic_id_text": ".topic_id",
+        "topic_in_namespace": ".topic_name",
         "topic_ids_of_a_request": ".topic_id",
         "with_ends": ".name_columns",
         "without_ends": ".name_columns",

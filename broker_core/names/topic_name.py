@@ -7,13 +7,13 @@ from typing import Final, Self
 
 from broker_core.errors import InvalidName
 from broker_core.immutable import seal_value
-from broker_core.names.mode import DOMAINS
+from broker_core.names.mode import DOMAINS, PERSISTENT
 from broker_core.names.namespace_name import NamespaceName
 from broker_core.names.partition_suffix import partition_index, partitioned_local_name
 from broker_core.names.system_names import is_system_topic
 from broker_core.redaction import quoted
 
-__all__ = ["MAX_NAME_BYTES", "TopicName", "check_local_name"]
+__all__ = ["MAX_NAME_BYTES", "TopicName", "check_local_name", "topic_in_namespace"]
 
 #: A name longer than this (UTF-8 bytes) is refused: the metadata store of a real broker could not hold it, and the
 #: length of a pre-encoded name must stay small and known.
@@ -100,3 +100,16 @@ def check_local_name(local: str) -> None:
         ) from None
     if size > MAX_NAME_BYTES:
         raise InvalidName(f"Invalid topic name {quoted(local)}: {size} bytes, at most {MAX_NAME_BYTES}")
+
+
+def topic_in_namespace(namespace: NamespaceName, text: str) -> TopicName:
+    """The topic of a local or full name in a namespace; raises :exc:`~broker_core.errors.InvalidName`."""
+    if "/" not in text:
+        return TopicName(PERSISTENT, namespace, text)
+    if "://" not in text:
+        expected = "expected domain://tenant/namespace/topic, or a local name, in which a '/' is written %2F"
+        raise InvalidName(f"Invalid topic name {quoted(text)}: {expected}")
+    topic = TopicName.parse(text)
+    if topic.namespace != namespace:
+        raise InvalidName(f"Topic {quoted(text)} is not in namespace {namespace}")
+    return topic

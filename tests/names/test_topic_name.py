@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from broker_core.errors import InvalidName
 from broker_core.names import MAX_NAME_BYTES, NamespaceName, TopicName
-from broker_core.names.topic_name import check_local_name
+from broker_core.names.topic_name import check_local_name, topic_in_namespace
 from tests.support.topics import local_names
 
 
@@ -94,3 +94,19 @@ def test_names_are_values() -> None:
 )
 def test_a_name_is_a_partition_only_with_a_canonical_index(name: str, base: str, index: int) -> None:
     assert TopicName.split_local(name) == (base, index)
+
+
+def test_a_local_or_full_name_means_a_topic() -> None:
+    assert str(topic_in_namespace(NamespaceName("a", "b"), "x")) == "persistent://a/b/x"
+    assert (
+        str(topic_in_namespace(NamespaceName("a", "b"), "non-persistent://a/b/x")) == "non-persistent://a/b/x"
+    )
+    with pytest.raises(InvalidName, match="not in namespace a/b"):
+        topic_in_namespace(NamespaceName("a", "b"), "persistent://a/c/x")
+
+
+@pytest.mark.parametrize(("length", "shown"), [(200, "/" * 200), (201, "/" * 200 + "…")])
+def test_a_long_text_is_cut(length: int, shown: str) -> None:
+    with pytest.raises(InvalidName) as raised:
+        topic_in_namespace(NamespaceName("a", "b"), "/" * length)
+    assert str(raised.value).startswith(f"Invalid topic name {shown!r}: ")

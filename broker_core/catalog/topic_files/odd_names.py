@@ -1,7 +1,4 @@
-"""Names of topics as people and files give them: local ones or full ones of a known namespace, and likely mistakes.
-
-These are other kinds of files read as names, white space at an end, and tabs.
-"""
+"""Likely mistakes in files of names: other kinds of files read as names, white space at an end, and tabs."""
 
 from __future__ import annotations
 
@@ -10,24 +7,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from broker_core.catalog.catalog_errors import NotNames
-from broker_core.errors import InvalidName
-from broker_core.names import PERSISTENT, NamespaceName, TopicName
-from broker_core.redaction import quoted
 
-__all__ = ["WHITE_SPACE", "OddNames", "begins_another_file", "begins_object", "topic_in_namespace"]
-
-
-def topic_in_namespace(namespace: NamespaceName, text: str) -> TopicName:
-    """The topic of a local or full name in a namespace; raises :exc:`~broker_core.errors.InvalidName`."""
-    if "/" not in text:
-        return TopicName(PERSISTENT, namespace, text)
-    if "://" not in text:
-        expected = "expected domain://tenant/namespace/topic, or a local name, in which a '/' is written %2F"
-        raise InvalidName(f"Invalid topic name {quoted(text)}: {expected}")
-    topic = TopicName.parse(text)
-    if topic.namespace != namespace:
-        raise InvalidName(f"Topic {quoted(text)} is not in namespace {namespace}")
-    return topic
+__all__ = ["WHITE_SPACE", "OddNames", "begins_another_file", "begins_object"]
 
 
 #: Characters that `str.strip` takes off, without the line feed, which ends a line.

@@ -29,8 +29,8 @@ from typing import Any, BinaryIO, Final, NamedTuple
 
 from broker_core.bounds import MAX_REPLICATION
 from broker_core.catalog.catalog_errors import CatalogError, ImportRefused
-from broker_core.catalog.properties import checked_text
-from broker_core.catalog.topic_files.odd_names import OddNames, topic_in_namespace
+from broker_core.catalog.topic_files.odd_names import OddNames
+from broker_core.catalog.topic_record import checked_text
 from broker_core.compact_json import keys_once, read_json
 from broker_core.counted import counted
 from broker_core.errors import InvalidName
@@ -46,6 +46,7 @@ from broker_core.names import (
     check_local_name,
     merge_listed,
     parse_topic_id,
+    topic_in_namespace,
 )
 from broker_core.redaction import quoted
 

@@ -75,8 +75,7 @@ def topic_names(words: Sequence[str]) -> list[TopicName]:
 
     A local name has no ``/``, so the first word decides. Raises :exc:`UnusableQuestion`.
     """
-    from broker_core.catalog import topic_in_namespace
-    from broker_core.names import TopicName
+    from broker_core.names import TopicName, topic_in_namespace
 
     if is_namespace(words[0]):
         namespace = parse_namespace(words[0])

@@ -7,10 +7,10 @@ from urllib.parse import quote
 
 from pydantic import Field, create_model
 
-from broker_core.catalog import TopicRecord, topic_in_namespace
+from broker_core.catalog import TopicRecord
 from broker_core.change_log import CatalogVersion, version_text
 from broker_core.errors import Cause, InvalidName, ListingFailed
-from broker_core.names import PERSISTENT, TopicName
+from broker_core.names import PERSISTENT, TopicName, topic_in_namespace
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.json_object import JsonObject
 from broker_core.servers.http.api.operation import Parameter
