@@ -26,7 +26,6 @@ import structlog
 
 from broker_core.catalog.catalog_errors import CatalogError, reading_catalog
 from broker_core.catalog.newest_snapshot import SMALL, SnapshotSource, SnapshotUpdates
-from broker_core.catalog.properties import properties_text
 from broker_core.catalog.snapshots.name_changes import LoggedNames
 from broker_core.catalog.snapshots.recent_changes import (
     MOST_RECENT,
@@ -39,6 +38,7 @@ from broker_core.catalog.snapshots.recent_changes import (
 from broker_core.catalog.store.file_watch import FileWatch
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.topic_details import describe, described_bytes
+from broker_core.catalog.topic_record import properties_text
 from broker_core.catalog.warm_start import WarmStart
 from broker_core.concurrency import in_thread, loop_turn
 from broker_core.errors import ListingFailed

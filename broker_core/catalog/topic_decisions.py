@@ -20,8 +20,7 @@ from broker_core.catalog.catalog_errors import (
     TopicInvalid,
     TopicMissing,
 )
-from broker_core.catalog.properties import check_properties
-from broker_core.catalog.topic_record import TopicRecord
+from broker_core.catalog.topic_record import TopicRecord, check_properties
 from broker_core.change_log import CatalogVersion
 from broker_core.counted import counted
 from broker_core.names import MAX_PARTITIONS, ListedNames, TopicName, new_topic_id

@@ -15,7 +15,6 @@ from broker_core.catalog.catalog_errors import (
     TopicInvalid,
     TopicMissing,
 )
-from broker_core.catalog.properties import MAX_PROPERTIES_BYTES
 from broker_core.catalog.topic_decisions import (
     adjustment,
     creation,
@@ -24,7 +23,7 @@ from broker_core.catalog.topic_decisions import (
     merge,
     replacement,
 )
-from broker_core.catalog.topic_record import TopicRecord
+from broker_core.catalog.topic_record import MAX_PROPERTIES_BYTES, TopicRecord
 from broker_core.names import TopicName
 from broker_core.names.listed_names import MAX_PARTITIONS, ListedNames
 from broker_core.names.topic_id import new_topic_id

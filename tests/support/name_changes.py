@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from broker_core.catalog.properties import properties_text
 from broker_core.catalog.snapshots.name_changes import LoggedNames, read_name_changes
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
+from broker_core.catalog.topic_record import properties_text
 from broker_core.change_log import Changes
 from broker_core.names import DOMAINS, NamespaceName
 from broker_core.snapshots import Snapshot

@@ -15,11 +15,11 @@ from typing import BinaryIO, Final
 import pyarrow as pa
 
 from broker_core.catalog.catalog_errors import CatalogError, TopicMissing
-from broker_core.catalog.properties import checked_text, properties_of
 from broker_core.catalog.store.change_log_writer import NamespaceChange
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.topic_decisions import adjustment
 from broker_core.catalog.topic_files.topic_file_reader import TopicLines
+from broker_core.catalog.topic_record import checked_text, properties_of
 from broker_core.guards import Deletions, Loss, Refusal
 from broker_core.names import DOMAINS, NOTHING, ListedNames, NamespaceName, TopicName, merge_listed, with_ends
 from broker_core.patterns import selecting_pattern

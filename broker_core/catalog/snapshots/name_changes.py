@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from broker_core.catalog.properties import properties_of
 from broker_core.catalog.store.log_rows import read_span
+from broker_core.catalog.topic_record import properties_of
 from broker_core.change_log import CatalogVersion, Gap
 from broker_core.listing import ListingChange
 from broker_core.names import DOMAINS, ListedNames, Mode, NamespaceName

@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final, TypeAlias
 
-from broker_core.catalog.properties import properties_of
 from broker_core.catalog.store.log_rows import RecentRows
+from broker_core.catalog.topic_record import properties_of
 from broker_core.listing import Listing
 from broker_core.names import Mode, NamespaceName, partitioned_local_name
 from broker_core.patterns import TopicsPattern, may_match

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from operator import itemgetter
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from broker_core.catalog.properties import properties_of
+from broker_core.catalog.topic_record import properties_of
 from broker_core.change_log import CatalogVersion, Change, Changes, Gap, Operation
 from broker_core.names import DOMAINS, ListedNames, NamespaceName, TopicName
 

@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from broker_core.catalog.catalog_errors import CatalogError, TopicMissing, sqlite_errors
-from broker_core.catalog.properties import check_properties
 from broker_core.catalog.store.change_log_writer import DeletedTopic, NamespaceChange, deleted_topic
 from broker_core.catalog.store.format_migration import bring_forward_for_a_dry_run
 from broker_core.catalog.store.kafka_administration import KafkaAdministration
@@ -32,7 +31,7 @@ from broker_core.catalog.store.topic_rows import (
     topic_of_id,
 )
 from broker_core.catalog.topic_decisions import Decide, TopicWrite, adjustment, creation, deletion
-from broker_core.catalog.topic_record import TopicRecord
+from broker_core.catalog.topic_record import TopicRecord, check_properties
 from broker_core.change_log import CatalogVersion, Changes, Gap
 from broker_core.names import DOMAINS, NamespaceName, TopicName, topic_id_text
 

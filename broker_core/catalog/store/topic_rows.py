@@ -11,12 +11,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple
 
 from broker_core.catalog.catalog_errors import CatalogError, NameCollides
-from broker_core.catalog.properties import configs_text, properties_of, properties_text
 from broker_core.catalog.store.change_log_writer import LoggedTexts, NamespaceChange
 from broker_core.catalog.store.log_rows import when
 from broker_core.catalog.store.taken_names import taken_names
 from broker_core.catalog.topic_decisions import Decide, has_name
-from broker_core.catalog.topic_record import TopicRecord
+from broker_core.catalog.topic_record import TopicRecord, configs_text, properties_of, properties_text
 from broker_core.change_log import Operation
 from broker_core.compact_json import compact_json
 from broker_core.names import DOMAINS, PARTITION_SUFFIX, ListedNames, NamespaceName, TopicName
