@@ -21,7 +21,7 @@ import aiohttp
 import pytest
 
 from broker_core import hookimpl
-from broker_core.access.access import Access
+from broker_core.access.asker import Access
 from broker_core.broker import Broker
 from broker_core.catalog import SqliteCatalog
 from broker_core.client import Credentials, LookupSession, ServerRefused

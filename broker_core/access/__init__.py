@@ -7,8 +7,17 @@ from typing import TYPE_CHECKING
 from broker_core.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from broker_core.access.access import ACTIONS, Access, Refused
-    from broker_core.access.asker import OPERATOR, Asker, host_of, is_within, network_of, same_address
+    from broker_core.access.asker import (
+        ACTIONS,
+        OPERATOR,
+        Access,
+        Asker,
+        Refused,
+        host_of,
+        is_within,
+        network_of,
+        same_address,
+    )
     from broker_core.access.authentication.authenticator import Authenticator, Grounds
     from broker_core.access.authentication.basic.htpasswd_file import read_htpasswd
     from broker_core.access.authentication.failures import (
@@ -102,8 +111,8 @@ __all__ = [
 __getattr__ = lazy_exports(
     __name__,
     {
-        "ACTIONS": ".access",
-        "Access": ".access",
+        "ACTIONS": ".asker",
+        "Access": ".asker",
         "Asker": ".asker",
         "AuthenticationFailed": ".authentication.failures",
         "Authenticator": ".authentication.authenticator",
@@ -126,7 +135,7 @@ __getattr__ = lazy_exports(
         "Peer": ".peer",
         "Principal": ".principal",
         "RULE_ACTIONS": ".authorization",
-        "Refused": ".access",
+        "Refused": ".asker",
         "Sessions": ".sessions",
         "TokenKeys": ".authentication.tokens.token_keys",
         "RunningRequest": ".clients",

@@ -1,4 +1,7 @@
-"""The asker of a request, as the transport knows it, and the addresses that count as one client."""
+"""The asker of a request, as the transport knows it: its address, its question to a gate, and a gate's refusal.
+
+A gate (``broker_core_authorize``) is asked about an :class:`Access`: an asker, an action and its object.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,21 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import Final, Self
 
+from broker_core.errors import Cause
 from broker_core.immutable import value_maker
+from broker_core.names import NamespaceName, TopicName
 
-__all__ = ["OPERATOR", "Asker", "host_of", "is_within", "network_of", "same_address"]
+__all__ = [
+    "ACTIONS",
+    "OPERATOR",
+    "Access",
+    "Asker",
+    "Refused",
+    "host_of",
+    "is_within",
+    "network_of",
+    "same_address",
+]
 
 #: The transport of the operator's own socket, which no client reaches: an asker by it is a super role.
 OPERATOR: Final = "operator"
@@ -67,6 +82,72 @@ class Asker:
 
 # One stands for all that its connection asks, whichever plugins hear of it.
 _make_asker = value_maker(Asker)
+
+
+#: The actions of clients, and their commands. Newer servers have new ones: a gate refuses an unknown action, or lets it
+#: pass, as its author decides.
+ACTIONS: Final = {
+    "list": "GET_TOPICS_OF_NAMESPACE, the same over HTTP, and each namespace of `GET /questions`",
+    "describe": "PARTITIONED_METADATA",
+    "lookup": "LOOKUP",
+    "schema": "GET_SCHEMA",
+    "put_schema": "GET_OR_CREATE_SCHEMA",
+    "admin": "over HTTP: changes of topics and what else the rules call `admin`",
+}
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Access:
+    """A client wants to do something with a namespace, or with one topic of it; immutable.
+
+    ``action`` is one of ``"list"``, ``"describe"``, ``"lookup"``, ``"schema"``, ``"put_schema"`` and ``"admin"``;
+    ``topic`` is ``None`` for ``"list"``, and for an action on the whole namespace. For an import of topics, gates are
+    asked about the namespace first, then about each topic.
+    """
+
+    action: str
+    namespace: NamespaceName
+    topic: TopicName | None
+    asker: Asker
+
+    def __new__(cls, action: str, namespace: NamespaceName, topic: TopicName | None, asker: Asker) -> Self:
+        access: Self = _make_access(cls, action, namespace, topic, asker)
+        return access
+
+
+# All gates get the same object.
+_make_access = value_maker(Access)
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Refused:
+    """A refusal by a gate. ``message`` is for the client, ``cause`` decides its code.
+
+    Raises :exc:`TypeError` for a message that is no string and a cause that is no
+    :class:`~broker_core.errors.causes.Cause`, :exc:`ValueError` for an empty message.
+    """
+
+    message: str
+    cause: Cause = Cause.DENIED
+
+    def __new__(cls, message: str, cause: Cause = Cause.DENIED) -> Self:
+        if not isinstance(message, str):
+            raise TypeError(
+                f"message must be a string, the text for the client, not {type(message).__name__}"
+            )
+        # The characters of a subclass of str, whose own methods may change.
+        message = str.__str__(message)
+        if not message:
+            raise ValueError("message must say to the client what is refused, or why: it is empty")
+        if not isinstance(cause, Cause):
+            raise TypeError(
+                f"cause must be a broker_core.Cause, such as Cause.DENIED, not {type(cause).__name__}"
+            )
+        refused: Self = _make_refused(cls, message, cause)
+        return refused
+
+
+_make_refused = value_maker(Refused)
 
 
 #: The hexadecimal digits of an IPv6 address that stand for one network of /64: a client has all of its addresses.

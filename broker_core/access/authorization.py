@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, ParamSpec
 
-from broker_core.access.access import Access
-from broker_core.access.asker import OPERATOR, Asker
+from broker_core.access.asker import OPERATOR, Access, Asker
 from broker_core.errors import BrokerCoreError, Cause, ListingFailed
 from broker_core.listing import TopicFilter, TopicPatterns
 from broker_core.names import MAX_NAMESPACE, NamespacePatterns, RulePattern, TopicName

@@ -70,7 +70,7 @@ CLOSURES: Final = (
     "quota",
 )
 
-#: Denied actions, and the part that denies them. The actions are :data:`broker_core.access.access.ACTIONS`, and
+#: Denied actions, and the part that denies them. The actions are :data:`broker_core.access.asker.ACTIONS`, and
 #: ``monitor``, about which only the rules are asked.
 DENIALS: Final = (
     *product(("list", "describe", "lookup", "schema", "put_schema", "admin"), ("rules", "gates", "brokers")),

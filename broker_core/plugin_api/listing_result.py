@@ -187,7 +187,7 @@ class TopicListingResult:
 
         It is final: no other lister is asked and no former answer is taken, whatever ``on_failure`` says; and it is no
         failure of this plugin. Raises :exc:`TypeError` or :exc:`ValueError` as
-        :class:`~broker_core.access.access.Refused`.
+        :class:`~broker_core.access.asker.Refused`.
         """
         return cls._make(AnswerKind.REFUSED, refusal=Refused(message, cause))
 

@@ -23,7 +23,7 @@ __all__ = ["Changed", "TopicEditor", "right_to"]
 #: The result of one edit.
 Changed: TypeAlias = TopicWrite | CatalogError | ListingFailed
 
-#: The right that each action needs, of :data:`~broker_core.access.access.ACTIONS`.
+#: The right that each action needs, of :data:`~broker_core.access.asker.ACTIONS`.
 _RIGHTS: Final[Mapping[Action, str]] = dict.fromkeys(ACTIONS, "admin")
 #: Transports that ``[http] writes`` is about.
 _HTTP: Final = frozenset({"http", "operator"})

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker_core.access.access import ACTIONS, Access
-from broker_core.access.asker import OPERATOR, Asker
+from broker_core.access.asker import ACTIONS, OPERATOR, Access, Asker
 from broker_core.access.authorization import RULES_OF, AllowsEverybody, Authorization
 from broker_core.errors import Cause, ListingFailed, ServerError
 from broker_core.names import NamespaceName, TopicName

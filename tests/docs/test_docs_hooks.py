@@ -8,8 +8,7 @@ import re
 
 import pytest
 
-from broker_core.access.access import ACTIONS, Access
-from broker_core.access.asker import Asker
+from broker_core.access.asker import ACTIONS, Access, Asker
 from broker_core.broker.broker_handle import BrokerHandle
 from broker_core.patterns import TopicsPattern
 from broker_core.plugin_api.depends_on import WORDS

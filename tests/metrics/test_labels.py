@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from broker_core.access.access import ACTIONS
+from broker_core.access.asker import ACTIONS
 from broker_core.metrics.labels import DENIALS, LISTINGS
 
 

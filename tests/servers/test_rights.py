@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from broker_core.access.access import ACTIONS
+from broker_core.access.asker import ACTIONS
 from broker_core.access.authorization import RULES_OF
 from broker_core.errors import ListingFailed, ServerError
 from broker_core.names import NamespaceName, TopicName

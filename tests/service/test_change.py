@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from broker_core.access.access import Access, Refused
-from broker_core.access.asker import Asker
+from broker_core.access.asker import Access, Asker, Refused
 from broker_core.access.authorization import Authorization
 from broker_core.catalog import (
     AsyncCatalog,

@@ -12,8 +12,7 @@ import pyarrow.compute as pc
 import pytest
 
 from broker_core import Cause, Details, ListingRequest, NamespaceName, TopicListingResult
-from broker_core.access.access import Access, Refused
-from broker_core.access.asker import Asker
+from broker_core.access.asker import Access, Asker, Refused
 from broker_core.catalog import CatalogUnusable, SqliteCatalog
 from broker_core.errors import ListingFailed
 from broker_core.names import TopicName

@@ -48,7 +48,7 @@ class Right(enum.Enum):
     """The right that a page or an operation needs, if clients are authenticated or there are rules or gates.
 
     Rights to all namespaces are for the rules alone: they are of the whole server, and gates are about namespaces. The
-    values of the last ones are actions of gates (:data:`~broker_core.access.access.ACTIONS`): rules and gates are asked
+    values of the last ones are actions of gates (:data:`~broker_core.access.asker.ACTIONS`): rules and gates are asked
     before the handler, about the namespace of the path.
     """
 

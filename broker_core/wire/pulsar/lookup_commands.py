@@ -42,7 +42,7 @@ def _nothing(_body: Any) -> None:
 class LookupCommand:
     """One lookup command.
 
-    ``action`` is one of :data:`broker_core.access.access.ACTIONS`. ``fault`` gets the body of a broker's answer, and
+    ``action`` is one of :data:`broker_core.access.asker.ACTIONS`. ``fault`` gets the body of a broker's answer, and
     returns why a client must not get it, if so. ``asks_owner``: only the broker that serves the topic answers.
     """
 

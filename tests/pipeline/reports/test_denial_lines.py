@@ -2,8 +2,7 @@ from __future__ import annotations
 
 from structlog.testing import capture_logs
 
-from broker_core.access.access import Access
-from broker_core.access.asker import Asker
+from broker_core.access.asker import Access, Asker
 from broker_core.errors import Cause, ListingFailed
 from broker_core.names import NamespaceName, TopicName
 from broker_core.pipeline.reports.denial_lines import log_denial, one_line_of_denials

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from broker_core.access.access import Access, Refused
-from broker_core.access.asker import Asker
+from broker_core.access.asker import Access, Asker, Refused
 from broker_core.errors import Cause, ListingFailed, ServerError, TooManyRequests
 from broker_core.names import NamespaceName, TopicName
 from broker_core.plugins.call.hook_caller import HookCaller

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from broker_core.access.access import Refused
+from broker_core.access.asker import Refused
 from broker_core.plugin_api.listing_result import TopicListingResult
 from broker_core.plugins import PluginFailed
 from broker_core.plugins.hooks.listers import checked_answer

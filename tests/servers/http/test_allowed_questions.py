@@ -6,8 +6,7 @@ import asyncio
 
 import pytest
 
-from broker_core.access.access import Access, Refused
-from broker_core.access.asker import Asker
+from broker_core.access.asker import Access, Asker, Refused
 from broker_core.access.authorization import Authorization
 from broker_core.errors import Cause, ListingFailed
 from broker_core.metrics.frequent_questions import QuestionCount

@@ -10,8 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from broker_core import Refused
-from broker_core.access.access import ACTIONS
-from broker_core.access.asker import Asker
+from broker_core.access.asker import ACTIONS, Asker
 from broker_core.access.authorization import Authorization
 from broker_core.client import ServerRefused
 from broker_core.errors import Cause, ListingFailed, ServerError

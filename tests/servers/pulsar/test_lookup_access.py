@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker_core.access.access import ACTIONS
-from broker_core.access.asker import Asker
+from broker_core.access.asker import ACTIONS, Asker
 from broker_core.errors import Cause, InvalidName, ListingFailed
 from broker_core.servers.pulsar.lookup_job import lookup_access, topic_of
 from broker_core.wire.pulsar import commands

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from google.protobuf.descriptor import Descriptor
 
-from broker_core.access.access import ACTIONS
+from broker_core.access.asker import ACTIONS
 from broker_core.errors import ServerError
 from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.lookup_commands import LOOKUP_COMMANDS, LookupCommand

@@ -87,7 +87,7 @@ class ApiRequest:
         return self.asker if self._admit is None else await self._admit()
 
     async def authorize(self, action: str, topic: TopicName | None = None) -> None:
-        """Ask rules and gates about an action of :data:`~broker_core.access.access.ACTIONS` in the path's namespace.
+        """Ask rules and gates about an action of :data:`~broker_core.access.asker.ACTIONS` in the path's namespace.
 
         Raises :exc:`~broker_core.errors.ListingFailed`.
         """

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from broker_core import Refused
-from broker_core.access.access import Access
+from broker_core.access.asker import Access
 from tests.support.api_serving import api_served
 from tests.support.plugins import PluginOf
 from tests.support.vectors import VECTORS

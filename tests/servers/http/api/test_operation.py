@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from aiohttp import web
 
-from broker_core.access.access import ACTIONS
+from broker_core.access.asker import ACTIONS
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.operation import HttpOperation, Parameter, Reply, Right
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from broker_core.access.access import Access, Refused
+from broker_core.access.asker import Access, Refused
 from broker_core.catalog import SqliteCatalog, import_topics
 from broker_core.names import TopicName
 from broker_core.servers.kafka.apis.create_topics import CREATE_TOPICS_ROW

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import uuid
 
-from broker_core.access.access import Access, Refused
+from broker_core.access.asker import Access, Refused
 from broker_core.catalog import SqliteCatalog
 from broker_core.names import NamespaceName, TopicName
 from broker_core.wire.kafka import DELETE_TOPICS, ZERO_ID, Fields

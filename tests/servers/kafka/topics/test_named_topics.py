@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from broker_core import Details, ListingRequest, TopicListingResult, TopicName
-from broker_core.access.access import Access, Refused
+from broker_core.access.asker import Access, Refused
 from broker_core.catalog import SqliteCatalog
 from broker_core.kafka.acls.bindings import Operation
 from broker_core.servers.kafka.topics.named_topics import NamedTopic

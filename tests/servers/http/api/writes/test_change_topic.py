@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from yarl import URL
 
-from broker_core.access.access import Access, Refused
+from broker_core.access.asker import Access, Refused
 from broker_core.catalog import SqliteCatalog, topic_id_text
 from broker_core.names import TopicName
 from tests.support.api_serving import NAMESPACE, ApiServed, Said, api_served
