@@ -20,10 +20,9 @@ from broker_core.errors import BrokerCoreError
 from broker_core.metrics import watch_event_loop
 from broker_core.pipeline import Pipeline, open_event_sinks
 from broker_core.reloads import LiveSettings, Reloads, WatchedFiles
-from broker_core.servers.admission import FileBudget, raise_file_limit
+from broker_core.servers.admission import ApiAdmission, FileBudget, raise_file_limit
 from broker_core.servers.arrival import TlsEntrance, tls_entrances
 from broker_core.servers.http import (
-    ApiAdmission,
     ApiServices,
     CheckResult,
     HttpMetrics,

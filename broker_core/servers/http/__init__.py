@@ -9,7 +9,7 @@ from broker_core.servers.http.admin_socket import (
     check_place,
 )
 from broker_core.servers.http.allowed_questions import allowed_questions
-from broker_core.servers.http.api import ApiAdmission, ApiServices, CheckResult, HttpMetrics
+from broker_core.servers.http.api import ApiServices, CheckResult, HttpMetrics
 from broker_core.servers.http.endpoints import Endpoints, Readiness
 from broker_core.servers.http.http_access import HttpAccess, ProtectedFromAll
 from broker_core.servers.http.http_servers import HttpServers
@@ -20,7 +20,6 @@ __all__ = [
     "AdminSocket",
     "AdminSocketError",
     "AdminSocketInUse",
-    "ApiAdmission",
     "ApiServices",
     "CheckResult",
     "Endpoints",

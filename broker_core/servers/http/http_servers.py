@@ -15,14 +15,13 @@ from aiohttp import web
 from broker_core.access import OPERATOR, Asker
 from broker_core.metrics import History
 from broker_core.reloads import Reloads
-from broker_core.servers.admission import FileBudget
+from broker_core.servers.admission import ApiAdmission, FileBudget
 from broker_core.servers.arrival import TlsEntrance
 from broker_core.servers.http.admin import admin_apis
 from broker_core.servers.http.admin_socket import AdminSocket
 from broker_core.servers.http.allowed_questions import allowed_questions
 from broker_core.servers.http.api import (
     Admit,
-    ApiAdmission,
     ApiServices,
     HttpApi,
     ScreenObject,

@@ -15,7 +15,6 @@ from broker_core.servers.http.api import (
     topics,
 )
 from broker_core.servers.http.api.access import kafka_acls, kafka_users
-from broker_core.servers.http.api.admission import ApiAdmission
 from broker_core.servers.http.api.api import Admit, HttpApi
 from broker_core.servers.http.api.openapi import openapi_operation
 from broker_core.servers.http.api.operation import HttpOperation
@@ -27,7 +26,6 @@ from broker_core.servers.http.api.writes import change_topic, import_topics
 
 __all__ = [
     "Admit",
-    "ApiAdmission",
     "ApiServices",
     "CheckResult",
     "HttpApi",

@@ -16,8 +16,8 @@ from broker_core.names import NamespaceName
 from broker_core.pipeline import Pipeline
 from broker_core.plugin_api import Check
 from broker_core.reloads import LiveSettings
+from broker_core.servers.admission import ApiAdmission
 from broker_core.servers.connection import LargeAnswers
-from broker_core.servers.http.api.admission import ApiAdmission
 from broker_core.servers.http.api.problem_details import RequestRefused, refused
 from broker_core.servers.http.api.web_pages import WebPages
 from broker_core.service import Find, ListingFeeds, LookupQuestions, Quotas, TopicEditor
