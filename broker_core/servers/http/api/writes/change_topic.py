@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any, Final, TypeAlias
 
 from aiohttp import hdrs, web
@@ -21,12 +22,11 @@ from broker_core.catalog import (
 )
 from broker_core.change_log import version_text
 from broker_core.names import MAX_PARTITIONS, TopicName
-from broker_core.servers.http.api.api_request import ApiRequest
+from broker_core.servers.http.api.api_request import ApiRequest, RequestObject
 from broker_core.servers.http.api.etag import IF_MATCH, IF_NONE_MATCH, check_conditions, topic_etag
 from broker_core.servers.http.api.json_object import whole
 from broker_core.servers.http.api.namespaces.show_topic import topic_asker
 from broker_core.servers.http.api.operation import CHANGE_PROBLEMS, Body, HttpOperation, Reply, Right
-from broker_core.servers.http.api.request_body import RequestObject
 from broker_core.servers.http.api.services import ApiServices, needs_changes
 from broker_core.servers.http.api.topic_object import (
     TOPIC,
@@ -37,7 +37,7 @@ from broker_core.servers.http.api.topic_object import (
     path_of,
     topic_of,
 )
-from broker_core.service import TopicEditor
+from broker_core.service import TopicEditor, is_ordinary
 
 __all__ = ["NAMESPACE_VERSION", "operations"]
 
@@ -201,7 +201,11 @@ async def _put(request: ApiRequest) -> web.StreamResponse:
         may_replace=if_match is not None,
         configs=content.configs,
     )
-    edit = Edit(topic, decide, lambda there: check_conditions(there, if_match, if_none_match))
+    # Without conditions nothing is asked of the topic before it is changed.
+    require = None
+    if if_match is not None or if_none_match is not None:
+        require = partial(check_conditions, if_match=if_match, if_none_match=if_none_match)
+    edit = Edit(topic, decide, require)
     write = await changes.change_one(request.attempt, edit, request.deadline)
     if write.before is not None and has_name(write.before, topic):
         return await _said(request, write)
@@ -261,8 +265,12 @@ async def _said(
 
 
 async def _is_shown(request: ApiRequest, topic: TopicName) -> bool:
-    """Whether the client may list a topic. If the rules deny it, nothing more is asked."""
+    """Whether the client may list a topic. If the rules deny it, nothing more is asked; nor if the catalogue decides
+    alone, which has just written the topic.
+    """
     if not request.services.pipeline.authorization.may_list(request.asker, topic):
         return False
+    if request.services.find.is_plain(topic.namespace):
+        return is_ordinary(topic)
     (found,) = await request.services.find.by_name(topic_asker(request), [topic])
     return found.failure is None and found.exists

@@ -75,6 +75,12 @@ async def test_names_are_local_or_full_and_percent_encoded(served: ApiServed) ->
             )
 
 
+async def test_a_topic_of_the_system_which_nobody_may_list_is_its_name_alone(served: ApiServed) -> None:
+    made = await put(served, "__change_events", {})
+    assert made.status == 201
+    assert {key for key, value in made.json.items() if value is not None} == {"name"}
+
+
 async def test_another_content_needs_to_know_what_it_replaces(served: ApiServed) -> None:
     first = await put(served, "t", {"properties": {"k": "1"}})
     refused = await put(served, "t", {"properties": {"k": "2"}})
