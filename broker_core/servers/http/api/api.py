@@ -8,16 +8,16 @@ from contextlib import nullcontext
 from functools import partial
 from typing import Any, Final
 
-from aiohttp import web
+from aiohttp import hdrs, web
 
 from broker_core.access import Asker
-from broker_core.servers.http.api.api_request import ApiRequest
-from broker_core.servers.http.api.bounded_answer import written_under_permits
+from broker_core.memory import SMALL_ANSWER
+from broker_core.servers.http.api.api_request import ApiRequest, awaits_leave, check_body, check_expectation
+from broker_core.servers.http.api.bounded_answer import HeldAnswer
 from broker_core.servers.http.api.listing_problems import report_refusal
 from broker_core.servers.http.api.operation import HttpOperation
 from broker_core.servers.http.api.parameters import read_parameters
 from broker_core.servers.http.api.problem_details import Problem, problem_of, problem_response
-from broker_core.servers.http.api.request_body import awaits_leave, check_body, check_expectation
 from broker_core.servers.http.api.services import ApiServices
 from broker_core.servers.http.http_access import Right
 from broker_core.servers.http.served_connection import abort, client_of
@@ -130,7 +130,7 @@ class HttpApi:
     ) -> web.StreamResponse:
         values = self._read(request, operation)
         api_request = ApiRequest(request, self._services, asker, values, operation.body, admit, attempt)
-        namespace = str(api_request.namespace()) if operation.has_namespace else ""
+        namespace = str(api_request.namespace()) if "namespace" in request.match_info else ""
         with client_of(request).asking(operation.operation_id, namespace):
             await self._wait_for_quotas(request, asker, namespace)
             with self._services.admission.place(asker):
@@ -140,7 +140,7 @@ class HttpApi:
                 response = await operation.handler(api_request)
                 # What was changed is not refused for lack of memory.
                 return (
-                    await written_under_permits(api_request, response)
+                    await _written_under_permits(api_request, response)
                     if operation.changes is None
                     else response
                 )
@@ -159,6 +159,16 @@ class HttpApi:
         if self._services.admission.draining or awaits_leave(request):
             response.force_close()
         return response
+
+
+async def _written_under_permits(request: ApiRequest, response: web.StreamResponse) -> web.StreamResponse:
+    """A response as it is if its body is small or under way; else it is written here, under permits to its end."""
+    body = _body_to_come(response)
+    if not isinstance(body, bytes) or len(body) <= SMALL_ANSWER or request.http.method == hdrs.METH_HEAD:
+        return response
+    async with HeldAnswer(request) as held:
+        await held.hold(len(body))
+        return await held.write_made(body, {**response.headers}, response.status)
 
 
 def _is_cut(error: Exception, request: web.Request) -> bool:
@@ -191,5 +201,10 @@ def _rows(attempt: Attempt, status: int | None, problem: Problem | None) -> list
 
 def _size_to_come(response: web.StreamResponse) -> int:
     """Bytes of the body that is written when the handler has returned."""
-    body = response.body if isinstance(response, web.Response) and not response.prepared else None
+    body = _body_to_come(response)
     return len(body) if isinstance(body, bytes | bytearray) else 0
+
+
+def _body_to_come(response: web.StreamResponse) -> object:
+    """The body that is written when the handler has returned; ``None`` if it is written already."""
+    return response.body if isinstance(response, web.Response) and not response.prepared else None

@@ -4,7 +4,7 @@ How large one item is, is the choice of the client that stored it, so a number o
 has as many items as :data:`MOST_BYTES` of JSON take, and one at least. Heap permits cover what it is made of, and then
 its bytes until they are with the kernel; :func:`~broker_core.servers.http.api.body_writer.write_body` writes it, which
 knows slow readers. The large answer of any other operation that reads is under permits once it is made
-(:func:`written_under_permits`).
+(:mod:`broker_core.servers.http.api.api`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from aiohttp import hdrs, web
 
 from broker_core.compact_json import ascii_json
 from broker_core.listing import BlockSize
-from broker_core.memory import SMALL_ANSWER, Permit, PermitError, permits_refused
+from broker_core.memory import Permit, PermitError, permits_refused
 from broker_core.pipeline import Answer
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.body_writer import RenderedBody, write_body
@@ -32,7 +32,6 @@ __all__ = [
     "json_of",
     "shown_first",
     "within_bytes",
-    "written_under_permits",
 ]
 
 #: Bytes of JSON that the items of one answer take, unless the first one alone is larger.
@@ -75,16 +74,6 @@ async def shown_first(
         request.asker, lambda: filled(content, member, within_bytes(items)[0])
     )
     return web.Response(body=body, content_type="application/json")
-
-
-async def written_under_permits(request: ApiRequest, response: web.StreamResponse) -> web.StreamResponse:
-    """A response as it is if its body is small or under way; else it is written here, under permits to its end."""
-    body = response.body if isinstance(response, web.Response) and not response.prepared else None
-    if not isinstance(body, bytes) or len(body) <= SMALL_ANSWER or request.http.method == hdrs.METH_HEAD:
-        return response
-    async with HeldAnswer(request) as held:
-        await held.hold(len(body))
-        return await held.write_made(body, {**response.headers}, response.status)
 
 
 class HeldAnswer:

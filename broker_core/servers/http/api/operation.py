@@ -10,9 +10,8 @@ from typing import Any, Final, Literal, TypeAlias
 from aiohttp import web
 
 from broker_core.pipeline import QuestionText
-from broker_core.servers.http.api.api_request import ApiRequest
+from broker_core.servers.http.api.api_request import ApiRequest, Body, Schema
 from broker_core.servers.http.api.json_object import JsonObject
-from broker_core.servers.http.api.request_body import Body, Schema
 from broker_core.servers.http.http_access import Right
 from broker_core.service import Action
 

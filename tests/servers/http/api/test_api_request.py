@@ -12,9 +12,8 @@ from broker_core.access.asker import Asker
 from broker_core.errors import Cause, ListingFailed
 from broker_core.names import NamespaceName
 from broker_core.reloads import LiveSettings
-from broker_core.servers.http.api.api_request import ApiRequest
+from broker_core.servers.http.api.api_request import ApiRequest, Body
 from broker_core.servers.http.api.problem_details import RequestRefused
-from broker_core.servers.http.api.request_body import Body
 from broker_core.servers.http.api.services import ApiServices
 from broker_core.settings import Settings
 from tests.support.pipelines import Made, made

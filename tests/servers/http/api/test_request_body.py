@@ -9,10 +9,10 @@ from aiohttp import StreamReader, web
 from aiohttp.base_protocol import BaseProtocol
 from aiohttp.test_utils import make_mocked_request
 
-from broker_core.servers.http.api import request_body
+from broker_core.servers.http.api import api_request
+from broker_core.servers.http.api.api_request import Body, RequestObject, check_body, read_pieces
 from broker_core.servers.http.api.json_object import Text
 from broker_core.servers.http.api.problem_details import RequestRefused
-from broker_core.servers.http.api.request_body import Body, RequestObject, check_body, read_pieces
 
 BODY = Body({"application/json": {}}, most_bytes=10)
 
@@ -42,7 +42,7 @@ async def test_one_that_is_larger_is_refused() -> None:
 
 
 async def test_one_that_does_not_come_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(request_body, "_TIMEOUT", 0.001)
+    monkeypatch.setattr(api_request, "_TIMEOUT", 0.001)
     with pytest.raises(RequestRefused) as refused:
         _ = [piece async for piece in read_pieces(request(b"0", ends=False), BODY)]
     assert refused.value.problem.status == 408

@@ -20,12 +20,11 @@ from broker_core.servers.http.api.access.super_operation import (
     catalog_of,
     super_operation,
 )
-from broker_core.servers.http.api.api_request import ApiRequest
+from broker_core.servers.http.api.api_request import ApiRequest, RequestObject
 from broker_core.servers.http.api.json_object import JsonObject, Text
 from broker_core.servers.http.api.operation import Body, HttpOperation, Parameter, Reply
 from broker_core.servers.http.api.parameters import one_of
 from broker_core.servers.http.api.problem_details import refused
-from broker_core.servers.http.api.request_body import RequestObject
 from broker_core.service import (
     LONGEST_PASSWORD,
     SHORTEST_PASSWORD,

@@ -14,11 +14,10 @@ from broker_core.names import Mode, TopicName
 from broker_core.plugin_api import ListingRequest
 from broker_core.quantities import ListenAddress
 from broker_core.redaction import quoted
-from broker_core.servers.http.api.api_request import ApiRequest
+from broker_core.servers.http.api.api_request import ApiRequest, RequestObject
 from broker_core.servers.http.api.json_object import Text
 from broker_core.servers.http.api.operation import Body
 from broker_core.servers.http.api.problem_details import refused
-from broker_core.servers.http.api.request_body import RequestObject
 from broker_core.servers.http.api.services import ApiServices
 from broker_core.service import fields_text
 
