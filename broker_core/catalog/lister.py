@@ -194,12 +194,15 @@ class CatalogLister(PolledLister):
     def stands(
         self, request: ListingRequest, applied: TopicsPattern | None, listing: weakref.ref[Listing]
     ) -> Listing | None:
-        """The result of :meth:`list_now`, if it is ``listing``, or the pattern matches the same topics in both."""
+        """The listing of :meth:`list_now`, if it is ``listing``, or the pattern matches the same topics in both."""
         key = (request.namespace, request.mode)
-        result, kept = self.list_now(request, applied), self._kept.get(key)
-        now = None if result is None else result.topics
-        if not isinstance(now, Listing) or now is listing():
-            return now if isinstance(now, Listing) else None
+        known = self._known(key, applied)
+        if known is None:
+            return None
+        now = known.snapshot.listing
+        if now is listing():
+            return now
+        kept = self._kept.get(key)
         recent = None if applied is None or kept is None else self._recent(key, kept)
         number = None if recent is None else recent.version_of(listing)
         if applied is None or recent is None or number is None or recent.concern(applied, number):

@@ -333,7 +333,8 @@ class DefaultLister(Protocol):
     ) -> Listing | None:
         """The answer of :meth:`list_now`, if an answer made from the earlier ``listing`` is right now too.
 
-        ``applied`` is the pattern that was applied to the earlier answer. ``None`` if the answer may have changed.
+        ``applied`` is the pattern that was applied to the earlier answer. The request has no properties. ``None`` if
+        the answer may have changed.
         """
 
     async def list_topics(self, request: ListingRequest) -> TopicListingResult:
