@@ -30,6 +30,7 @@ from broker_core.servers.pulsar.client_watchers import ClientWatchers, Watching,
 from broker_core.servers.pulsar.handshake import Handshake
 from broker_core.servers.pulsar.listing_job import (
     OWN_CLIENTS,
+    ClientPatterns,
     ListingClient,
     ListingJob,
     SmallAnswers,
@@ -39,7 +40,6 @@ from broker_core.servers.pulsar.listing_job import (
     read_listing_request,
 )
 from broker_core.servers.pulsar.lookup_job import LookupJob, namespace_of_lookup
-from broker_core.servers.pulsar.pattern_lookups import ClientPatterns
 from broker_core.service import Admission, Ended, LiveSession, LookupService, Quotas
 from broker_core.settings import LimitsSettings, PulsarSettings, Settings, WatchersSettings
 from broker_core.wire.pulsar import (

@@ -4,11 +4,15 @@ Small answers are kept encoded, for clients that ask one question again and agai
 every minute, and mostly many consumers ask the same one. An answer that is made a second time is kept. It is sent again
 while it is right: the lister is asked each time, and must still have the listing that the answer was made of. Questions
 that are asked once each displace nothing.
+
+The patterns that clients list with are remembered too: Java looks its pattern up as if it were a topic
+(:mod:`~broker_core.servers.pulsar.pattern_lookups`).
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -29,12 +33,14 @@ from broker_core.wire.pulsar import MAX_COMMAND_SIZE, CommandGetTopicsOfNamespac
 __all__ = [
     "OWN_CLIENTS",
     "TOO_MANY_LOOKUPS",
+    "ClientPatterns",
     "FailingJob",
     "ListingClient",
     "ListingJob",
     "Question",
     "SmallAnswers",
     "SmallListingJob",
+    "looks_like_a_pattern",
     "question_of",
     "question_text",
     "read_listing_request",
@@ -392,3 +398,45 @@ def _ends(request_id: int, size: int, reusable: ReusableAnswer) -> tuple[bytes, 
         filtered=reusable.filtered,
         changed=reusable.changed,
     )
+
+
+#: The most bytes of remembered patterns, and the bytes of each besides its text.
+_PATTERNS: Final = 1024 * 1024
+_EACH_PATTERN: Final = 200
+#: The characters that hardly any topic has in its name, and most patterns have.
+_SPECIAL: Final = re.compile(r"[\\^$*+?()\[\]{}|]")
+
+
+class ClientPatterns:
+    """Patterns by principal and host: the pattern of one client may be the name of another's topic."""
+
+    def __init__(self) -> None:
+        self._patterns: BoundedCache[tuple[str | None, str | None, str, str], bool] = BoundedCache(_PATTERNS)
+        #: Names of topics that look like patterns.
+        self._topics: BoundedCache[tuple[str | None, str | None, str, str], bool] = BoundedCache(_PATTERNS)
+
+    def note(self, asker: Asker, text: str) -> None:
+        """Note that a client asked with this pattern."""
+        if not looks_like_a_pattern(text):
+            self._patterns.put(_pattern_key(asker, text), True, _EACH_PATTERN + 2 * len(text))
+
+    def note_topic(self, asker: Asker, text: str) -> None:
+        """Note that a client got the partitions of a topic of this name that it may create, as it does before it
+        produces or consumes, and never for a pattern. The LOOKUP that follows may create the topic.
+        """
+        self._topics.put(_pattern_key(asker, text), True, _EACH_PATTERN + 2 * len(text))
+
+    def __contains__(self, patterns: tuple[Asker, str]) -> bool:
+        """Whether the text is a pattern of this client."""
+        if looks_like_a_pattern(patterns[1]):
+            return _pattern_key(*patterns) not in self._topics
+        return _pattern_key(*patterns) in self._patterns
+
+
+def looks_like_a_pattern(text: str) -> bool:
+    """Whether a text has a character that regular expressions are made of, other than a dot."""
+    return _SPECIAL.search(text) is not None
+
+
+def _pattern_key(asker: Asker, text: str) -> tuple[str | None, str | None, str, str]:
+    return asker.role, asker.original_principal, asker.host, text

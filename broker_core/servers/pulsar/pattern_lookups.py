@@ -7,59 +7,27 @@ watchers too: the client then learns here that it has to poll.
 from __future__ import annotations
 
 import asyncio
-import re
 import socket
 from typing import Final
 
 from broker_core.access import Access, Asker
 from broker_core.errors import Cause, InvalidName, ListingFailed, ServerError
-from broker_core.memory import BoundedCache, Keep
+from broker_core.memory import Keep
 from broker_core.names import NamespaceName
 from broker_core.pipeline import Pipeline
 from broker_core.quantities import ListenAddress
+from broker_core.servers.pulsar.listing_job import ClientPatterns, looks_like_a_pattern
 from broker_core.servers.pulsar.lookup_job import partitions_question, topic_of
 from broker_core.service import LookupService
 from broker_core.settings import PulsarSettings, is_wildcard
 from broker_core.wire.pulsar import HEADER_SIZE, BaseCommand, FeatureFlags, commands
 
-__all__ = ["ClientPatterns", "OwnAddress", "PatternLookups"]
+__all__ = ["OwnAddress", "PatternLookups"]
 
-
-#: The most bytes of remembered patterns, and the bytes of each besides its text.
-_LIMIT: Final = 1024 * 1024
-_EACH: Final = 200
-#: The characters that hardly any topic has in its name, and most patterns have.
-_SPECIAL: Final = re.compile(r"[\\^$*+?()\[\]{}|]")
 #: The errors for a topic that does not exist, or not for this client.
 _NO_TOPIC: Final = frozenset(
     {ServerError.TopicNotFound, ServerError.InvalidTopicName, ServerError.AuthorizationError}
 )
-
-
-class ClientPatterns:
-    """Patterns by principal and host: the pattern of one client may be the name of another's topic."""
-
-    def __init__(self) -> None:
-        self._patterns: BoundedCache[tuple[str | None, str | None, str, str], bool] = BoundedCache(_LIMIT)
-        #: Names of topics that look like patterns.
-        self._topics: BoundedCache[tuple[str | None, str | None, str, str], bool] = BoundedCache(_LIMIT)
-
-    def note(self, asker: Asker, text: str) -> None:
-        """Note that a client asked with this pattern."""
-        if not _looks_like_a_pattern(text):
-            self._patterns.put(_key(asker, text), True, _EACH + 2 * len(text))
-
-    def note_topic(self, asker: Asker, text: str) -> None:
-        """Note that a client got the partitions of a topic of this name that it may create, as it does before it
-        produces or consumes, and never for a pattern. The LOOKUP that follows may create the topic.
-        """
-        self._topics.put(_key(asker, text), True, _EACH + 2 * len(text))
-
-    def __contains__(self, patterns: tuple[Asker, str]) -> bool:
-        """Whether the text is a pattern of this client."""
-        if _looks_like_a_pattern(patterns[1]):
-            return _key(*patterns) not in self._topics
-        return _key(*patterns) in self._patterns
 
 
 class OwnAddress:
@@ -113,7 +81,7 @@ class PatternLookups:
         if command.type == BaseCommand.PARTITIONED_METADATA:
             frame = await self._lookups.answer(command, asker, keep)
             question = command.partitionMetadata
-            may_create = question.metadata_auto_creation_enabled and _looks_like_a_pattern(question.topic)
+            may_create = question.metadata_auto_creation_enabled and looks_like_a_pattern(question.topic)
             if may_create and _error_of(frame) is None:
                 self.patterns.note_topic(asker, question.topic)
             return frame
@@ -154,12 +122,3 @@ def _namespace_of(command: BaseCommand) -> NamespaceName | None:
         return NamespaceName.parse("/".join(parts[:2]))
     except InvalidName:
         return None
-
-
-def _looks_like_a_pattern(text: str) -> bool:
-    """Whether a text has a character that regular expressions are made of, other than a dot."""
-    return _SPECIAL.search(text) is not None
-
-
-def _key(asker: Asker, text: str) -> tuple[str | None, str | None, str, str]:
-    return asker.role, asker.original_principal, asker.host, text

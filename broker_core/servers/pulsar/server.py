@@ -22,8 +22,7 @@ from broker_core.servers.arrival import TlsEntrance
 from broker_core.servers.connection import ClientConnection, ConnectionServer, FrameSender
 from broker_core.servers.pulsar.client_watchers import Watching
 from broker_core.servers.pulsar.command_handler import PulsarCommandHandler, PulsarOptions, PulsarServices
-from broker_core.servers.pulsar.listing_job import SmallAnswers
-from broker_core.servers.pulsar.pattern_lookups import ClientPatterns
+from broker_core.servers.pulsar.listing_job import ClientPatterns, SmallAnswers
 from broker_core.service import Admission, ListingFeeds, LookupService, Quotas
 from broker_core.settings import LimitsSettings
 from broker_core.wire.pulsar import commands

@@ -11,7 +11,8 @@ from broker_core.access.asker import Asker
 from broker_core.broker import Broker
 from broker_core.errors import ServerError
 from broker_core.names import TopicName
-from broker_core.servers.pulsar.pattern_lookups import ClientPatterns, OwnAddress
+from broker_core.servers.pulsar.listing_job import ClientPatterns
+from broker_core.servers.pulsar.pattern_lookups import OwnAddress
 from broker_core.settings import PulsarSettings, Settings
 from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand, CommandLookupTopicResponse
