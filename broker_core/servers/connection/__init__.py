@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from broker_core.servers.connection.answer_writer import OutgoingAnswer
 from broker_core.servers.connection.client_connection import ClientConnection
 from broker_core.servers.connection.command_handler import (
     Awaited,
     Closing,
     FrameSender,
-    OutgoingAnswer,
 )
 from broker_core.servers.connection.connection_server import ConnectionServer
 from broker_core.servers.connection.large_answers import (

@@ -25,6 +25,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Final
 
 from broker_core.errors import Cause, TooManyRequests
@@ -32,12 +33,36 @@ from broker_core.listing import FieldsReader
 from broker_core.memory import SMALL_ANSWER, Permit, PermitBudget, Permits
 from broker_core.servers.connection.large_answers import LEAST_PIECE, LargeAnswer, LargeAnswers, ReaderPace
 
-__all__ = ["CROWDED", "PUSHED", "AnswerWriter"]
+__all__ = ["CROWDED", "PUSHED", "AnswerWriter", "OutgoingAnswer"]
 
 #: Bytes of small frames that may wait for a peer; with more, nothing is done for it until it has read some.
 CROWDED: Final = 128 * 1024
 #: Bytes that may wait for a peer, besides one frame in its transport, with one that is pushed.
 PUSHED: Final = 16 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class OutgoingAnswer:
+    """The frame of an answer in three parts. ``deadline`` (loop time) bounds how long it waits for its turn; for
+    ``rest`` seconds after it, nothing more of the client is handled.
+    """
+
+    head: bytes
+    body: FieldsReader | bytes | memoryview
+    tail: bytes
+    deadline: float
+    rest: float = 0.0
+
+    @property
+    def size(self) -> int:
+        """Bytes of the frame."""
+        body = self.body.left if isinstance(self.body, FieldsReader) else len(self.body)
+        return len(self.head) + body + len(self.tail)
+
+    def joined(self) -> bytes:
+        """The whole frame: of a small answer."""
+        pieces = _pieces(self.body) if isinstance(self.body, FieldsReader) else (self.body,)
+        return b"".join((self.head, *pieces, self.tail))
 
 
 class AnswerWriter:
@@ -201,35 +226,27 @@ class AnswerWriter:
         return not self.is_crowded and self._permits.reserve.has_room(size)
 
     async def send_answer(
-        self,
-        head: bytes,
-        body: FieldsReader | bytes | memoryview,
-        tail: bytes,
-        deadline: float,
-        holds: Callable[[PermitBudget], bool] = lambda _budget: False,
+        self, answer: OutgoingAnswer, holds: Callable[[PermitBudget], bool] = lambda _budget: False
     ) -> None:
         """Send an answer, small or large; returns when its last bytes are with the transport or the peer is gone.
 
-        ``deadline`` (loop time) bounds the waiting for the turn to write and for permits; ``holds`` says whether the
-        answer has memory of a budget. Raises :exc:`~broker_core.errors.TooManyRequests`, and has sent nothing then.
+        Its deadline bounds the waiting for the turn to write and for permits; ``holds`` says whether it has memory of a
+        budget. Raises :exc:`~broker_core.errors.TooManyRequests`, and has sent nothing then.
         """
-        size = len(head) + (body.left if isinstance(body, FieldsReader) else len(body)) + len(tail)
+        size = answer.size
         is_small = size <= SMALL_ANSWER
         if is_small and not self._small.locked() and self._has_room(size):
-            pieces = _pieces(body) if isinstance(body, FieldsReader) else (body,)
-            sent = self.send_answer_now(b"".join((head, *pieces, tail)))
+            sent = self.send_answer_now(answer.joined())
             assert sent  # there is room, and nobody waits for it
             return
-        reader = body if isinstance(body, FieldsReader) else FieldsReader.of(body)
         turn = self._small if is_small else self._large  # waiting callers hold no permits
-        async with _in_time(deadline):
+        async with _in_time(answer.deadline):
             await turn.acquire()
         try:
             if is_small:
-                frame = b"".join((head, *_pieces(reader), tail))
-                await self._send_small(frame, deadline)
+                await self._send_small(answer.joined(), answer.deadline)
             else:
-                await self._send_large(head, reader, tail, deadline, holds)
+                await self._send_large(answer, size, holds)
         finally:
             turn.release()
 
@@ -241,28 +258,22 @@ class AnswerWriter:
         self.send(frame, await self._permits.of_answer(self._permits.reserve, len(frame), left))
 
     async def _send_large(
-        self,
-        head: bytes,
-        body: FieldsReader,
-        tail: bytes,
-        deadline: float,
-        holds: Callable[[PermitBudget], bool],
+        self, answer: OutgoingAnswer, size: int, holds: Callable[[PermitBudget], bool]
     ) -> None:
-        async with _in_time(deadline):
+        async with _in_time(answer.deadline):
             await self._nothing_before()
-        left = deadline - self._loop.time()
+        left = answer.deadline - self._loop.time()
         permit = await self._permits.of_answer(self._permits.direct, LEAST_PIECE, left)
         try:
             await self._nothing_before()
             self._in_frame = True  # from here on other frames wait, and the begun frame must be completed
-            size = len(head) + body.left + len(tail)
             pace = self._pace = ReaderPace(
                 size, self._loop.time(), write_timeout=self._write_timeout, min_rate=self._min_rate
             )
-            answer = LargeAnswer(pace, self._permits.direct, LEAST_PIECE, holds, self._cut)
+            large = LargeAnswer(pace, self._permits.direct, LEAST_PIECE, holds, self._cut)
             try:
-                with self._answers.writing(answer):
-                    await self._write_pieces(head, body, tail, answer)
+                with self._answers.writing(large):
+                    await self._write_pieces(answer, large)
             except BaseException:
                 self._transport.abort()  # half a frame is sent: nothing that follows could be understood
                 raise
@@ -278,25 +289,26 @@ class AnswerWriter:
         while (self._paused or self._backlog) and not self._transport.is_closing():
             await self._change()
 
-    async def _write_pieces(self, head: bytes, body: FieldsReader, tail: bytes, answer: LargeAnswer) -> None:
+    async def _write_pieces(self, answer: OutgoingAnswer, large: LargeAnswer) -> None:
         transport = self._transport
-        self._transport.write(head)
+        body = answer.body if isinstance(answer.body, FieldsReader) else FieldsReader.of(answer.body)
+        transport.write(answer.head)
         while body.left and not transport.is_closing():
-            size, larger = answer.piece(min(answer.pace.piece(self._loop.time()), body.left))
+            size, larger = large.piece(min(large.pace.piece(self._loop.time()), body.left))
             try:
                 piece = body.read(size)
                 transport.write(piece)
-                answer.wrote(len(piece))
+                large.wrote(len(piece))
                 del piece  # the next ones are gathered when these bytes are gone
                 while self._paused and not transport.is_closing():
-                    answer.waited()
+                    large.waited()
                     await self._change()
             finally:
                 if larger is not None:
                     larger.release()
-            await answer.turn()
+            await large.turn()
         if not transport.is_closing():
-            transport.write(tail)
+            transport.write(answer.tail)
 
     def _write_gathered(self) -> None:
         # There was room for their permits when they were gathered, and nobody else has had a turn since. So they are

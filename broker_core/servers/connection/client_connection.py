@@ -367,7 +367,7 @@ class ClientConnection(asyncio.Protocol):
         try:
             answer = await job.answer()
             client.sent(answer.size)
-            await self._writer.send_answer(answer.head, answer.body, answer.tail, answer.deadline, job.holds)
+            await self._writer.send_answer(answer, job.holds)
             if answer.rest > 0:
                 self._resting = self._loop.call_later(answer.rest, self._rested)
         except Exception as error:

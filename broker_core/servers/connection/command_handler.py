@@ -11,10 +11,10 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
-from broker_core.listing import FieldsReader
 from broker_core.memory import PermitBudget
+from broker_core.servers.connection.answer_writer import OutgoingAnswer
 
-__all__ = ["Awaited", "Closing", "CommandHandler", "CommandSplitter", "FrameSender", "Job", "OutgoingAnswer"]
+__all__ = ["Awaited", "Closing", "CommandHandler", "CommandSplitter", "FrameSender", "Job"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,25 +51,6 @@ class FrameSender(NamedTuple):
     push: Callable[[bytes], bool]
     #: Whether that is because the client has not read earlier frames.
     has_unread: Callable[[], bool]
-
-
-@dataclass(frozen=True, slots=True)
-class OutgoingAnswer:
-    """The frame of an answer in three parts. ``deadline`` (loop time) bounds how long it waits for its turn; for
-    ``rest`` seconds after it, nothing more of the client is handled.
-    """
-
-    head: bytes
-    body: FieldsReader | bytes | memoryview
-    tail: bytes
-    deadline: float
-    rest: float = 0.0
-
-    @property
-    def size(self) -> int:
-        """Bytes of the frame."""
-        body = self.body.left if isinstance(self.body, FieldsReader) else len(self.body)
-        return len(self.head) + body + len(self.tail)
 
 
 class CommandSplitter(Protocol):

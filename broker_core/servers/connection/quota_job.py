@@ -8,7 +8,8 @@ from typing import Final
 
 from broker_core.errors import Cause, ListingFailed, TooManyRequests
 from broker_core.memory import PermitBudget
-from broker_core.servers.connection.command_handler import Closing, Job, OutgoingAnswer
+from broker_core.servers.connection.answer_writer import OutgoingAnswer
+from broker_core.servers.connection.command_handler import Closing, Job
 from broker_core.service import QuotaTurn
 
 __all__ = ["QuotaJob"]

@@ -14,7 +14,7 @@ import pytest
 from broker_core.errors import TooManyRequests
 from broker_core.listing.fields_reader import FieldsReader
 from broker_core.memory.permits import DIRECT_RESERVE, Permits
-from broker_core.servers.connection.answer_writer import CROWDED, PUSHED, AnswerWriter
+from broker_core.servers.connection.answer_writer import CROWDED, PUSHED, AnswerWriter, OutgoingAnswer
 from broker_core.servers.connection.large_answers import LEAST_PIECE, PIECE, WINDOW, LargeAnswers
 from broker_core.settings import LimitsSettings
 from tests.support.clock import AGES, time_passes
@@ -148,7 +148,7 @@ async def test_frames_go_out_in_order_and_at_once() -> None:
     async with wire() as w:
         w.writer.send(b"one")
         assert w.writer.send_answer_now(b"<" + b"two" + b">")
-        await w.writer.send_answer(b"[", b"three", b"]", FOREVER)
+        await w.writer.send_answer(OutgoingAnswer(b"[", b"three", b"]", FOREVER))
         assert await w.read(13) == b"one<two>[three]"[:13]
         assert w.writer.is_idle
         w.assert_nothing_held()
@@ -261,7 +261,7 @@ async def test_a_small_answer_is_no_large_one_and_without_permits_it_is_not_sent
         assert not w.writer.send_answer_now(b"<" + b"x" * (64 * KIB) + b">")
         held = await w.permits.reserve.acquire(w.permits.reserve.maximum)
         assert not w.writer.send_answer_now(b"<" + b"x" + b">")
-        waiting = start(w.writer.send_answer(b"<", b"x", b">", FOREVER))
+        waiting = start(w.writer.send_answer(OutgoingAnswer(b"<", b"x", b">", FOREVER)))
         await eventually(lambda: w.permits.reserve.queue_size == 1)
         held.release()
         await waiting
@@ -272,9 +272,9 @@ async def test_an_answer_that_can_be_sent_at_once_waits_for_no_turn_of_the_loop(
     async with wire() as w:
         turns: list[None] = []
         asyncio.get_running_loop().call_soon(turns.append, None)
-        await w.writer.send_answer(b"<", b"bytes", b">", FOREVER)
+        await w.writer.send_answer(OutgoingAnswer(b"<", b"bytes", b">", FOREVER))
         reader = FieldsReader(iter((memoryview(b"fi"), memoryview(b"elds"))), 6)
-        await w.writer.send_answer(b"<", reader, b">", FOREVER)
+        await w.writer.send_answer(OutgoingAnswer(b"<", reader, b">", FOREVER))
         assert turns == []
         assert await w.read(15) == b"<bytes><fields>"
 
@@ -282,9 +282,9 @@ async def test_an_answer_that_can_be_sent_at_once_waits_for_no_turn_of_the_loop(
 async def test_nobody_passes_an_answer_that_waits_for_permits() -> None:
     async with wire(LimitsSettings(direct_permits=60 * KIB)) as w:
         held = await w.permits.reserve.acquire(20 * KIB)
-        first = start(w.writer.send_answer(b"", b"1" * (20 * KIB), b"", FOREVER))
+        first = start(w.writer.send_answer(OutgoingAnswer(b"", b"1" * (20 * KIB), b"", FOREVER)))
         await eventually(lambda: w.permits.reserve.queue_size == 1)
-        second = start(w.writer.send_answer(b"", b"2" * (5 * KIB), b"", FOREVER))
+        second = start(w.writer.send_answer(OutgoingAnswer(b"", b"2" * (5 * KIB), b"", FOREVER)))
         await asyncio.sleep(0)
         held.release()
         await asyncio.gather(first, second)
@@ -316,7 +316,7 @@ async def test_what_others_left_unread_does_not_make_a_peer_slow() -> None:
 async def test_a_large_answer_that_is_being_written_does_not_make_a_peer_slow() -> None:
     async with wire() as w:
         body = body_of(200 * KIB, 1)
-        sending = start(w.writer.send_answer(b"", body, b"", FOREVER))
+        sending = start(w.writer.send_answer(OutgoingAnswer(b"", body, b"", FOREVER)))
         await eventually(lambda: w.waits)
         assert not w.writer.push(b"x" * (PUSHED + 1))
         assert not w.writer.has_unread()
@@ -331,7 +331,7 @@ async def test_a_peer_that_does_not_read_gets_only_so_many_answers() -> None:
     """What one peer leaves unread must not take the reserve from all others."""
     async with wire() as w:
         answers = [bytes([number]) * (32 * KIB) for number in range(100)]
-        tasks = [start(w.writer.send_answer(b"", answer, b"", FOREVER)) for answer in answers]
+        tasks = [start(w.writer.send_answer(OutgoingAnswer(b"", answer, b"", FOREVER))) for answer in answers]
         await eventually(lambda: w.writer.is_crowded)
         assert not w.writer.send_answer_now(b"x")
         assert CROWDED < w.permits.reserve.acquired <= CROWDED + 2 * 32 * KIB
@@ -349,14 +349,14 @@ async def test_whoever_waits_for_a_peer_that_does_not_read_is_told_in_time() -> 
         loop = asyncio.get_running_loop()
         for answer in (b"small", b"large" * WINDOW):
             with pytest.raises(TooManyRequests, match="could not be sent in time"):
-                await w.writer.send_answer(b"", answer, b"", loop.time() + 0.01)
+                await w.writer.send_answer(OutgoingAnswer(b"", answer, b"", loop.time() + 0.01))
         w.assert_nothing_held()
 
 
 async def test_a_large_answer_goes_out_in_pieces_and_others_wait() -> None:
     async with wire() as w:
         body = body_of(3 * WINDOW + 12_345, 1)
-        large = start(w.writer.send_answer(b"head", body, b"tail", FOREVER))
+        large = start(w.writer.send_answer(OutgoingAnswer(b"head", body, b"tail", FOREVER)))
         await eventually(lambda: w.waits)
         assert LEAST_PIECE <= w.permits.direct.acquired <= PIECE
         assert w.transport.get_write_buffer_size() <= w.permits.direct.acquired
@@ -372,7 +372,8 @@ async def test_large_answers_of_one_connection_go_one_after_the_other_with_permi
     async with wire() as w:
         bodies = [body_of(WINDOW + 1000 * seed, seed) for seed in range(4)]
         tasks = [
-            start(w.writer.send_answer(b"h%d" % n, body, b"t", FOREVER)) for n, body in enumerate(bodies)
+            start(w.writer.send_answer(OutgoingAnswer(b"h%d" % n, body, b"t", FOREVER)))
+            for n, body in enumerate(bodies)
         ]
         await eventually(lambda: w.waits)
         expected = b"".join(b"h%d" % n + bytes(body) + b"t" for n, body in enumerate(bodies))
@@ -387,9 +388,9 @@ async def test_large_answers_of_one_connection_go_one_after_the_other_with_permi
 async def test_a_small_answer_does_not_wait_for_permits_behind_a_large_one() -> None:
     async with wire() as w:
         held = await w.permits.direct.acquire(w.permits.direct.maximum)
-        large = start(w.writer.send_answer(b"", b"L" * WINDOW, b"", FOREVER))
+        large = start(w.writer.send_answer(OutgoingAnswer(b"", b"L" * WINDOW, b"", FOREVER)))
         await eventually(lambda: w.permits.direct.queue_size == 1)
-        await w.writer.send_answer(b"<", b"small", b">", FOREVER)
+        await w.writer.send_answer(OutgoingAnswer(b"<", b"small", b">", FOREVER))
         assert await w.read(7) == b"<small>"
         held.release()
         assert await w.read(WINDOW) == b"L" * WINDOW
@@ -400,7 +401,7 @@ async def test_no_permits_in_time_is_too_many_requests_and_nothing_is_sent() -> 
     async with wire(LimitsSettings(permit_timeout=0.01)) as w:
         held = await w.permits.direct.acquire(w.permits.direct.maximum)
         with pytest.raises(TooManyRequests, match="Cannot acquire permits for direct memory") as raised:
-            await w.writer.send_answer(b"", b"L" * WINDOW, b"", FOREVER)
+            await w.writer.send_answer(OutgoingAnswer(b"", b"L" * WINDOW, b"", FOREVER))
         assert raised.value.reason == "direct_timeout"
         held.release()
         w.writer.send(b"next")
@@ -419,7 +420,7 @@ async def test_a_peer_that_reads_a_large_answer_too_slowly_has_stalled(
     """Each piece leaves in good time, and all of them together do not."""
     async with wire(write_timeout=AGES, min_rate=WINDOW // 1000) as w:
         # For all of it an hour, and a thousand seconds for its size.
-        large = start(w.writer.send_answer(b"", body_of(WINDOW, 6), b"", FOREVER))
+        large = start(w.writer.send_answer(OutgoingAnswer(b"", body_of(WINDOW, 6), b"", FOREVER)))
         await eventually(lambda: w.waits)
         for _ in range(3):
             assert not w.stalled.done()
@@ -438,7 +439,7 @@ async def test_what_the_server_takes_itself_is_not_the_peers_slowness(
     async with wire(write_timeout=60, min_rate=64 * KIB) as w:
         body = body_of(WINDOW, 7)
         held = await w.permits.direct.acquire(w.permits.direct.maximum)
-        large = start(w.writer.send_answer(b"", body, b"", FOREVER))
+        large = start(w.writer.send_answer(OutgoingAnswer(b"", body, b"", FOREVER)))
         await eventually(lambda: w.permits.direct.queue_size == 1)
         time_passes(monkeypatch, 20)
         held.release()
@@ -454,12 +455,12 @@ async def test_slow_readers_leave_room_for_others() -> None:
         first = await stack.enter_async_context(wire(limits))
         slow = [await stack.enter_async_context(wire(permits=first.permits)) for _ in range(40)]
         body = body_of(WINDOW, 8)
-        tasks = [start(each.writer.send_answer(b"", body, b"", FOREVER)) for each in slow]
+        tasks = [start(each.writer.send_answer(OutgoingAnswer(b"", body, b"", FOREVER))) for each in slow]
         await eventually(lambda: all(each.waits for each in slow))
         assert first.permits.direct.queue_size == 0
         waiting = sum(each.transport.get_write_buffer_size() for each in slow)
         assert waiting <= first.permits.direct.acquired <= first.permits.direct.maximum
-        quick = start(first.writer.send_answer(b"", body, b"", FOREVER))
+        quick = start(first.writer.send_answer(OutgoingAnswer(b"", body, b"", FOREVER)))
         assert await first.read(len(body)) == bytes(body)
         await quick
         for each in slow:
@@ -470,7 +471,7 @@ async def test_slow_readers_leave_room_for_others() -> None:
 async def test_a_peer_that_reads_has_not_stalled() -> None:
     async with wire(write_timeout=60) as w:
         body = body_of(4 * WINDOW, 2)
-        large = start(w.writer.send_answer(b"", body, b"", FOREVER))
+        large = start(w.writer.send_answer(OutgoingAnswer(b"", body, b"", FOREVER)))
         assert await w.read(len(body)) == bytes(body)
         await large
         assert not w.stalled.done()
@@ -483,7 +484,9 @@ async def test_when_the_connection_ends_everybody_goes_on_and_permits_return(siz
         w.fill()
         w.writer.send(b"x" * (CROWDED + 1))
         assert w.writer.is_crowded
-        tasks = [start(w.writer.send_answer(b"", b"y" * size, b"", FOREVER)) for _ in range(5)]
+        tasks = [
+            start(w.writer.send_answer(OutgoingAnswer(b"", b"y" * size, b"", FOREVER))) for _ in range(5)
+        ]
         await asyncio.sleep(0)
         w.transport.abort()
         await asyncio.wait_for(asyncio.gather(*tasks), 60)
@@ -494,7 +497,7 @@ async def test_when_the_connection_ends_everybody_goes_on_and_permits_return(siz
 
 async def test_the_connection_ends_in_the_midst_of_a_window() -> None:
     async with wire() as w:
-        large = start(w.writer.send_answer(b"h", body_of(8 * WINDOW, 3), b"t", FOREVER))
+        large = start(w.writer.send_answer(OutgoingAnswer(b"h", body_of(8 * WINDOW, 3), b"t", FOREVER)))
         await eventually(lambda: w.waits)
         for _ in range(10):
             w.writer.send(b"pong")
@@ -508,7 +511,7 @@ async def test_the_connection_ends_in_the_midst_of_a_window() -> None:
 async def test_half_an_answer_ends_the_connection() -> None:
     """A task that is cancelled in the midst of a frame leaves nothing that the peer could understand."""
     async with wire() as w:
-        large = start(w.writer.send_answer(b"h", body_of(8 * WINDOW, 4), b"t", FOREVER))
+        large = start(w.writer.send_answer(OutgoingAnswer(b"h", body_of(8 * WINDOW, 4), b"t", FOREVER)))
         await eventually(lambda: w.waits)
         for _ in range(10):
             w.writer.send(b"pong")
@@ -522,8 +525,8 @@ async def test_half_an_answer_ends_the_connection() -> None:
 async def test_cancelled_while_waiting_for_the_turn_leaves_the_connection_alone() -> None:
     async with wire() as w:
         body = body_of(2 * WINDOW, 5)
-        first = start(w.writer.send_answer(b"", body, b"", FOREVER))
-        second = start(w.writer.send_answer(b"", body, b"", FOREVER))
+        first = start(w.writer.send_answer(OutgoingAnswer(b"", body, b"", FOREVER)))
+        second = start(w.writer.send_answer(OutgoingAnswer(b"", body, b"", FOREVER)))
         await eventually(lambda: w.waits)
         second.cancel()
         assert await w.read(len(body)) == bytes(body)
@@ -540,7 +543,7 @@ async def test_nothing_is_written_once_the_connection_is_over(caplog: pytest.Log
         for _ in range(20):
             w.writer.send(b"late")
             assert w.writer.send_answer_now(b"late")
-        await w.writer.send_answer(b"", b"y" * WINDOW, b"", FOREVER)
+        await w.writer.send_answer(OutgoingAnswer(b"", b"y" * WINDOW, b"", FOREVER))
         await w.lost.wait()
         w.assert_nothing_held()
     assert "socket.send() raised exception" not in caplog.text
@@ -572,7 +575,7 @@ async def test_any_mix_of_frames_arrives_whole(seed: int) -> None:
             if size == 10:
                 w.writer.send(head + body + b"!")
             else:
-                tasks.append(start(w.writer.send_answer(head, body, b"!", FOREVER)))
+                tasks.append(start(w.writer.send_answer(OutgoingAnswer(head, body, b"!", FOREVER))))
             if rng.random() < 0.2:
                 await asyncio.sleep(0)
         left = set(range(len(sizes)))

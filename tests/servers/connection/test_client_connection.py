@@ -17,8 +17,9 @@ from broker_core.memory.permit_budget import PermitBudget
 from broker_core.memory.permits import Permits
 from broker_core.metrics.metrics import Metrics
 from broker_core.servers.admission import ConnectionLimits, ConnectionPlace
+from broker_core.servers.connection.answer_writer import OutgoingAnswer
 from broker_core.servers.connection.client_connection import ClientConnection, ConnectionContext
-from broker_core.servers.connection.command_handler import Awaited, Closing, FrameSender, OutgoingAnswer
+from broker_core.servers.connection.command_handler import Awaited, Closing, FrameSender
 from broker_core.servers.connection.server_load import ServerLoad
 from broker_core.settings import PulsarSettings
 from tests.support.clock import time_passes

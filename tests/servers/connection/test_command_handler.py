@@ -7,7 +7,6 @@ from broker_core.servers.connection.command_handler import (
     CommandHandler,
     CommandSplitter,
     Job,
-    OutgoingAnswer,
 )
 from broker_core.servers.pulsar.listing_job import ListingJob, SmallListingJob
 from broker_core.wire.pulsar import commands
@@ -32,6 +31,5 @@ async def test_pulsars_handler_splitter_and_jobs_are_what_a_connection_wants() -
     assert wanted.small_answer() is not None
 
 
-def test_closings_and_answers_are_plain_values() -> None:
+def test_closings_are_plain_values() -> None:
     assert Closing("slow", "peer reads slowly").values == {}
-    assert OutgoingAnswer(b"h", b"b", b"t", 1.0) == OutgoingAnswer(b"h", b"b", b"t", 1.0)
