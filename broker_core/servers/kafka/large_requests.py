@@ -16,6 +16,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import partial
 from typing import Any, Final, TypeVar
 
+from broker_core.access import Asker
 from broker_core.concurrency import FairPlaces, loop_turn
 from broker_core.wire.kafka import Fields
 
@@ -43,11 +44,11 @@ class LargeRequests:
         self._thread = ThreadPoolExecutor(1, "kafka-requests")
         self._thread_of_huge = ThreadPoolExecutor(1, "kafka-huge")
 
-    def turn(self, size: int, host: str) -> AbstractAsyncContextManager[None]:
-        """Within it, a request of ``size`` bytes of a client at the address ``host`` may be read and handled."""
+    def turn(self, size: int, asker: Asker) -> AbstractAsyncContextManager[None]:
+        """Within it, a request of ``size`` bytes may be read and handled; the hosts of askers take turns."""
         if size <= LARGE:
             return nullcontext()
-        return next((turn for most, turn in self._turns if size <= most), self._alone).place(host)
+        return next((turn for most, turn in self._turns if size <= most), self._alone).place(asker.host)
 
     async def beside(self, size: int, work: Callable[..., _Result], *arguments: Any) -> _Result:
         """The result of ``work``, done by a thread for requests of ``size`` bytes; not begun for a client that has

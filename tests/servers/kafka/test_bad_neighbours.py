@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from broker_core.access import Asker
 from broker_core.broker import Broker
 from broker_core.catalog import ScramRow
 from broker_core.client import LookupSession
@@ -221,7 +222,7 @@ async def test_huge_requests_of_three_addresses_are_answered_in_turns(
             done.append(address)
             writer.close()
 
-        async with turns.turn(huge + 1, "127.0.0.9"):
+        async with turns.turn(huge + 1, Asker(remote_address="127.0.0.9:1")):
             addresses = [f"127.0.0.{each}" for each in (1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3)]
             asked = [asyncio.create_task(ask(address)) for address in addresses]
             await eventually(lambda: turns._alone.waiting == len(asked))

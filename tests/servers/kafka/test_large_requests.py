@@ -5,6 +5,7 @@ import threading
 
 import pytest
 
+from broker_core.access import Asker
 from broker_core.servers.kafka.large_requests import LARGE, SLICE, LargeRequests, in_slices, let_go
 from broker_core.wire.kafka import Encoded, Fields
 from tests.support.eventually import eventually
@@ -15,7 +16,7 @@ async def under_way(*sizes: int) -> tuple[LargeRequests, list[int], list[asyncio
     requests, having, gate = LargeRequests(), [], asyncio.Event()
 
     async def handle(size: int) -> None:
-        async with requests.turn(size, "10.0.0.1"):
+        async with requests.turn(size, Asker(remote_address="10.0.0.1:1")):
             having.append(size)
             await gate.wait()
 
@@ -47,7 +48,7 @@ async def test_addresses_take_turns() -> None:
     requests, having, gate = LargeRequests(), [], asyncio.Event()
 
     async def handle(host: str) -> None:
-        async with requests.turn(1024 * 1024, host):
+        async with requests.turn(1024 * 1024, Asker(remote_address=f"{host}:1")):
             having.append(host)
             await gate.wait()
 

@@ -84,7 +84,7 @@ class RequestJob:
         call = self._call
         if call.turn is not None:
             await call.turn.begin()
-        async with call.services.large_requests.turn(call.size, call.asker.host):
+        async with call.services.large_requests.turn(call.size, call.asker):
             if call.turn is not None or call.size > LARGE:
                 # Its time begins with its turn: of its quota, and among the large ones, however many are before it.
                 call = replace(

@@ -202,7 +202,7 @@ async def test_a_large_request_is_handled_in_its_turn_and_encoded_in_a_thread() 
     row = HandlerRow(METADATA, of_many(now))
     # The time that it had when it came is over: it has its time from its turn on.
     call = replace(call_of(METADATA, 12, services=services), size=10**6, deadline=0.0)
-    async with services.large_requests.turn(10**6, "127.0.0.1"):
+    async with services.large_requests.turn(10**6, Asker(remote_address="127.0.0.1:1")):
         answer = asyncio.create_task(RequestJob(row, call, read=read).answer())
         small = RequestJob(HandlerRow(METADATA, answered), call_of(METADATA, 12, services=services))
         await small.answer()  # it waits for nothing
