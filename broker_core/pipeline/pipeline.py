@@ -100,7 +100,8 @@ class Pipeline:
         self.changes.subscribe(self.answers.forget)
         #: The further sinks of listing events, besides the metrics.
         self.sinks = sinks or EventSinks()
-        self._has_sinks = bool(self.sinks)
+        #: Whether listing events are reported besides the metrics.
+        self.has_sinks = bool(self.sinks)
         #: Called with a question, and facts of its answer; returns warnings for the client.
         self.warnings = QuestionWarnings(lister, dispatcher).of
         self._finished = FinishedListings(metrics, dispatcher, self.options, self.sinks, self.warnings)
@@ -379,7 +380,7 @@ class Pipeline:
         topics_pattern: str | None,
         tables: ListingTables | None,
     ) -> Answer:
-        if trace is None and self._has_sinks:
+        if trace is None and self.has_sinks:
             trace = Trace()
         if self.has_guards:
             await self._authorize(request, trace, topics_pattern)

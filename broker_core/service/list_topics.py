@@ -91,7 +91,7 @@ class ListTopics:
                 visible = await self._pipeline.workers.call(asker, mask, duration)
             if allowed is not None:
                 visible = visible.allowed(allowed)
-            if self._pipeline.sinks:  # listing events are reported
+            if self._pipeline.has_sinks:
                 answer.shown = visible.count
             return visible
         finally:
