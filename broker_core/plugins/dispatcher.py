@@ -19,9 +19,9 @@ from broker_core.plugins.background_tasks import BackgroundTasks
 from broker_core.plugins.call.event_loop_time import LoopTime
 from broker_core.plugins.call.hook_caller import CallObserver, HookCaller
 from broker_core.plugins.call.plugin_runner import PluginRunner
-from broker_core.plugins.declared_dependencies import DeclaredDependencies
 from broker_core.plugins.failures import ChainStep
 from broker_core.plugins.hooks.authenticators import AUTHENTICATE, authenticated_by
+from broker_core.plugins.hooks.dependencies import DeclaredDependencies, VersionHook
 from broker_core.plugins.hooks.describers import DescribeHook
 from broker_core.plugins.hooks.gates import AUTHORIZE, pass_gates
 from broker_core.plugins.hooks.http_sites import PluginSite, plugin_sites
@@ -29,7 +29,6 @@ from broker_core.plugins.hooks.listers import LIST, ListerHook
 from broker_core.plugins.hooks.masks import VISIBLE, MaskHook
 from broker_core.plugins.hooks.observers import Observers
 from broker_core.plugins.hooks.startup_shutdown import offered_log, reloaded, shut_down, start_up
-from broker_core.plugins.hooks.versions import VersionHook
 from broker_core.plugins.load.plugin_options import PluginOptions
 from broker_core.plugins.load.registry import LoadedPlugin, PluginRegistry
 from broker_core.plugins.namespace_chain import NamespaceChains

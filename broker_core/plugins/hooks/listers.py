@@ -17,7 +17,7 @@ from broker_core.plugin_api import (
     check_result,
 )
 from broker_core.plugins.call.hook_caller import HookCaller
-from broker_core.plugins.declared_dependencies import DeclaredDependencies
+from broker_core.plugins.hooks.dependencies import DeclaredDependencies
 from broker_core.plugins.namespace_chain import NamespaceChains
 
 __all__ = ["LIST", "ListerHook", "checked_answer"]

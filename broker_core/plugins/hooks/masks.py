@@ -24,9 +24,8 @@ from broker_core.immutable import copied
 from broker_core.names import NamespaceName
 from broker_core.plugin_api import NO_PROPERTIES, ListingRequest, RecordedProperties, is_of_properties
 from broker_core.plugins.call.hook_caller import HookCaller
-from broker_core.plugins.declared_dependencies import DeclaredDependencies
 from broker_core.plugins.failures import ChainStep, PluginFailed
-from broker_core.plugins.hooks.versions import KnownVersions, VersionHook
+from broker_core.plugins.hooks.dependencies import DeclaredDependencies, KnownVersions, VersionHook
 from broker_core.plugins.load.registry import LoadedPlugin
 from broker_core.plugins.namespace_chain import NamespaceChains
 
