@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from broker_core.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from broker_core.metrics.event_loop_lag import watch_event_loop
     from broker_core.metrics.frequent_questions import (
         QuestionCount,
         QuestionCounter,
@@ -50,6 +49,6 @@ __getattr__ = lazy_exports(
         "question_lines": ".frequent_questions",
         "question_record": ".frequent_questions",
         "show_permits": ".permit_metrics",
-        "watch_event_loop": ".event_loop_lag",
+        "watch_event_loop": ".metrics",
     },
 )

@@ -19,6 +19,7 @@ Identities that hold at every scrape (``tests/metrics/test_metrics.py`` checks t
 
 from __future__ import annotations
 
+import asyncio
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -365,3 +366,23 @@ def _version() -> str:
         return version("broker-core")
     except PackageNotFoundError:  # a source tree that is not installed
         return "unknown"
+
+
+#: Bounds of the lag of the event loop, in seconds: for so long a client waits before anything is done for it.
+_LAG_BOUNDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
+#: Seconds between two looks.
+_INTERVAL: Final = 0.5
+
+
+async def watch_event_loop(metrics: Metrics) -> None:
+    """Declare the lag of the event loop, and look at it twice a second until cancelled."""
+    lag = metrics.histogram(
+        "event_loop_lag_seconds",
+        "Seconds that the event loop was late, looked at twice a second.",
+        _LAG_BOUNDS,
+    ).of()
+    loop = asyncio.get_running_loop()
+    while True:
+        due = loop.time() + _INTERVAL
+        await asyncio.sleep(_INTERVAL)
+        lag.observe(max(0.0, loop.time() - due))

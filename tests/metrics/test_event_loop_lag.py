@@ -7,14 +7,13 @@ import time
 
 import pytest
 
-from broker_core.metrics import event_loop_lag
-from broker_core.metrics.event_loop_lag import watch_event_loop
-from broker_core.metrics.metrics import Metrics
+from broker_core.metrics import metrics as module
+from broker_core.metrics.metrics import Metrics, watch_event_loop
 from tests.support.eventually import eventually
 
 
 async def test_a_blocked_loop_is_late(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(event_loop_lag, "_INTERVAL", 0.01)
+    monkeypatch.setattr(module, "_INTERVAL", 0.01)
     metrics = Metrics()
 
     def seen(name: str) -> float:
