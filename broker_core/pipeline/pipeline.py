@@ -36,9 +36,13 @@ from broker_core.pipeline.listers.former_answers import FormerAnswers
 from broker_core.pipeline.listers.listing_details import ListingDetails
 from broker_core.pipeline.masks_of_plugins import MaskedAnswers
 from broker_core.pipeline.paging import Paging
-from broker_core.pipeline.reports.denial_lines import log_denial
 from broker_core.pipeline.reports.event_sinks import EventSinks, answered, question_attributes, refused
-from broker_core.pipeline.reports.finished_listings import Ended, FinishedListings, QuestionWarnings
+from broker_core.pipeline.reports.finished_listings import (
+    Ended,
+    FinishedListings,
+    QuestionWarnings,
+    log_denial,
+)
 from broker_core.pipeline.request.held_permit import HeldPermit
 from broker_core.pipeline.request.listing_in_progress import ListingInProgress, ListingTables
 from broker_core.pipeline.request.steps import (

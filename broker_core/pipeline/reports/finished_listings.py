@@ -1,4 +1,5 @@
 """Reports of finished listings: counted by metrics and by question, sent to observers, written to the access log.
+Denials by rules are logged here too: one line for each, or one for all of a request, which may name many topics.
 
 Warnings about questions that select otherwise than they seem are computed here for all transports, which show them.
 """
@@ -7,13 +8,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final, NoReturn, TypeAlias
+from typing import Any, Final, NoReturn, TypeAlias
 
 import structlog
 
-from broker_core.access import Asker
+from broker_core.access import Access, Asker
 from broker_core.errors import BrokerCoreError, Cause, ListingFailed
 from broker_core.metrics import Metrics, QuestionCounter
 from broker_core.names import NamespaceName
@@ -31,7 +34,7 @@ from broker_core.plugin_api import PROPERTY, DefaultLister, ListingOutcome, List
 from broker_core.plugins import Dispatcher
 from broker_core.redaction import cut_short, quoted
 
-__all__ = ["Ended", "FinishedListings", "QuestionWarnings"]
+__all__ = ["Ended", "FinishedListings", "QuestionWarnings", "log_denial", "one_line_of_denials"]
 
 #: Called once an answer was sent, or with why it could not be.
 Ended: TypeAlias = Callable[[ListingFailed | None], None]
@@ -342,3 +345,59 @@ class QuestionWarnings:
         if "properties" in words or plugins is None:
             return None
         return plugins | {word.removeprefix(PROPERTY) for word in words if word.startswith(PROPERTY)}
+
+
+#: The topics that a line about denials names.
+_DENIED_NAMED: Final = 5
+
+
+class _Denials:
+    """The denials of one request: the first with its message, and the names of some."""
+
+    def __init__(self) -> None:
+        self.is_over = False
+        self._count = 0
+        self._topics: list[str] = []
+        self._first: dict[str, Any] = {}
+
+    def add(self, fields: dict[str, Any], topic: str | None) -> None:
+        self._first = self._first or fields
+        self._count += 1
+        if topic is not None and len(self._topics) < _DENIED_NAMED and topic not in self._topics:
+            self._topics.append(topic)
+
+    def log(self) -> None:
+        self.is_over = True
+        more = {"denials": self._count, "topics": self._topics} if self._count > 1 else {}
+        if self._first:
+            _log.info("denied by the rules", **self._first, **more)
+
+
+_REQUEST: Final[ContextVar[_Denials | None]] = ContextVar("broker_core_denials", default=None)
+
+
+@contextmanager
+def one_line_of_denials() -> Iterator[None]:
+    """Log the denials of a request as one line once it has its answer, also those within another of these."""
+    if _REQUEST.get() is not None:
+        yield
+        return
+    denials = _Denials()
+    token = _REQUEST.set(denials)
+    try:
+        yield
+    finally:
+        _REQUEST.reset(token)
+        denials.log()
+
+
+def log_denial(access: Access, denied: ListingFailed) -> None:
+    """Log that the rules denied an access."""
+    fields = {"peer": access.asker.remote_address, "message": denied.message}
+    denials = _REQUEST.get()
+    if denials is None or denials.is_over:  # of a task that has outlived its request
+        denials = _Denials()
+        denials.add(fields, None)
+        denials.log()
+    else:
+        denials.add(fields, None if access.topic is None else str(access.topic))

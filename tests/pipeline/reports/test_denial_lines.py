@@ -5,7 +5,7 @@ from structlog.testing import capture_logs
 from broker_core.access.asker import Access, Asker
 from broker_core.errors import Cause, ListingFailed
 from broker_core.names import NamespaceName, TopicName
-from broker_core.pipeline.reports.denial_lines import log_denial, one_line_of_denials
+from broker_core.pipeline.reports.finished_listings import log_denial, one_line_of_denials
 
 _NAMESPACE = NamespaceName.parse("acme/orders")
 
