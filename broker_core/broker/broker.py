@@ -42,7 +42,7 @@ _log = structlog.get_logger(__name__)
 
 
 class ListenError(BrokerCoreError):
-    """An address cannot be listened on; the message names the setting."""
+    """Addresses cannot be listened on; the message names the setting of each."""
 
 
 class ProtocolServer(live_parts.Limited, Protocol):
@@ -161,8 +161,7 @@ class Broker:
                 self._servers["kafka"] = self._kafka_server(core, files, admission, entrances.get("kafka"))
             servers = [*self._servers.values()]
             live_parts.follow_limits(self.live, files, servers, core.permits, core.fits)
-            for name, server in self._servers.items():
-                await self._listen(name, server)
+            await self._listen()
             core.lookups.own.listens(self.pulsar_address, self.pulsar_tls_address)
             live_parts.show_reloads(core.metrics, self.live, self.reloads)
             watched_files = WatchedFiles(self.reloads)
@@ -199,18 +198,21 @@ class Broker:
         live_parts.follow_kafka(self.live, server, admission, has_users=core.catalog is not None)
         return server
 
-    async def _listen(self, name: str, server: ProtocolServer) -> None:
-        """Listen at the addresses of the table ``name``. Raises :exc:`ListenError`."""
-        table = getattr(self.settings, name)
-        starts = [(f"{name}.listen", table.listen, server.start)]
-        if table.tls is not None:
-            starts.append((f"{name}.tls.listen", table.tls.listen, server.start_tls))
-        for setting, listen, start in starts:
-            try:
-                self._addresses[setting] = await start(listen.host, listen.port)
-            except OSError as error:
-                reason = error.strerror or str(error)
-                raise ListenError(f"{setting}: cannot listen on {listen}: {reason}") from error
+    async def _listen(self) -> None:
+        """Listen at the addresses of all servers. Raises :exc:`ListenError` with each that is not to be had."""
+        problems = []
+        for name, server in self._servers.items():
+            table = getattr(self.settings, name)
+            starts = [(f"{name}.listen", table.listen, server.start)]
+            if table.tls is not None:
+                starts.append((f"{name}.tls.listen", table.tls.listen, server.start_tls))
+            for setting, listen, start in starts:
+                try:
+                    self._addresses[setting] = await start(listen.host, listen.port)
+                except OSError as error:
+                    problems.append(f"{setting}: cannot listen on {listen}: {error.strerror or error}")
+        if problems:
+            raise ListenError("; ".join(problems))
 
     def _api_services(self, core: Core, files: FileBudget, admission: Admission) -> ApiServices:
         """The services that the operations of the HTTP API use."""

@@ -75,8 +75,9 @@ class NewCatalog:
         from broker_core.cli.startup_checks.kafka_settings import kafka_configs_checks, kafka_sasl_checks
         from broker_core.cli.startup_checks.listen_addresses import taken_addresses
 
-        for name, problem in taken_addresses(settings):
-            raise StartWouldFail(f"{name}: {problem}")
+        taken = [f"{name}: {problem}" for name, problem in taken_addresses(settings)]
+        if taken:
+            raise StartWouldFail("; ".join(taken))
         for name, check in (
             ("tls", certificate_checks),
             ("authentication", authentication_checks),

@@ -227,6 +227,17 @@ async def test_an_address_that_is_taken_is_named(tmp_path: Path, table: str) -> 
             await broker.start()
 
 
+async def test_each_address_that_is_taken_is_named(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as other:
+        pulsar, http = (f"127.0.0.1:{each.getsockname()[1]}" for each in (one, other))
+        tables = {"pulsar": {"listen": pulsar}, "http": {"listen": http}}
+        with pytest.raises(ListenError) as raised:
+            await Broker(settings(tmp_path, **tables)).start()
+    first, second = sorted(str(raised.value).split("; "))
+    assert first.startswith(f"http.listen: cannot listen on {http}: ")
+    assert second.startswith(f"pulsar.listen: cannot listen on {pulsar}: ")
+
+
 async def test_a_host_of_another_machine_is_named(tmp_path: Path) -> None:
     with pytest.raises(ListenError, match=r"http\.listen: cannot listen on 203\.0\.113\.1:0: "):
         await Broker(settings(tmp_path, http={"listen": "203.0.113.1:0"})).start()

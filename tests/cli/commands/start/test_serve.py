@@ -41,6 +41,14 @@ def test_a_port_in_use_is_one_line(cli: Cli, option: str) -> None:
     assert "already in use" in last
 
 
+def test_each_port_in_use_is_named(cli: Cli) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as other:
+        pulsar, http = (f"127.0.0.1:{each.getsockname()[1]}" for each in (one, other))
+        said = cli("serve", "--pulsar", pulsar, "--http", http, "--catalog", "topics.sqlite")
+    why = "is in use: another process listens there"
+    assert said.only_error == f"pulsar.listen: {pulsar} {why}; http.listen: {http} {why}"
+
+
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
