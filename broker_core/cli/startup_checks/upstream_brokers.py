@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
@@ -35,11 +36,15 @@ def upstream_checks(settings: Settings) -> Iterator[Check]:
         )
 
     folder = upstream.snapshots.folder
-    problem = None if folder is None else StoredSnapshots.of_cluster(folder).problem()
-    if problem is not None:
-        yield Check.warning(
-            "upstream.snapshots.folder", f"{problem}; the brokers list all again after a restart"
-        )
+    if folder is not None:
+        problem = StoredSnapshots.of_cluster(folder).problem()
+        if problem is None:
+            shown = os.path.abspath(folder)  # noqa: PTH100 - without its ".."
+            yield Check.ok("upstream.snapshots.folder", f"{shown} can be used, or made")
+        else:
+            yield Check.warning(
+                "upstream.snapshots.folder", f"{problem}; the brokers list all again after a restart"
+            )
 
     async def all_of() -> dict[str, str | None]:
         cluster = UpstreamCluster(

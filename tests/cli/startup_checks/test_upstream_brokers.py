@@ -33,7 +33,7 @@ async def test_a_folder_that_cannot_be_used_is_told_of(tmp_path: Path) -> None:
     async with FakeCluster() as cluster:
         for name, levels in (
             ("file", ["warning"]),
-            ("none", []),
+            ("none", ["ok"]),
             ("file/none", ["warning"]),
             ("a/b", ["warning"]),
         ):
