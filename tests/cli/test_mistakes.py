@@ -181,6 +181,8 @@ list b/c --url http://HTTP --token-file team.token              | no right to li
 list a/b --url pulsar://SERVER --token-file other.token         | the log of the server says why
 list a/b --url http://HTTP --pattern ( --token-file team.token  | (
 kafka topics list --bootstrap HTTP                              | name the port of its Kafka listener
+kafka topics list --bootstrap SERVER                            | the port of its Kafka listener, where this is
+kafka topics list --bootstrap pulsar://SERVER                   | those of Kafka listeners and without a scheme
 kafka topics list --bootstrap KAFKA                             | give --user or --token-file
 kafka topics list --bootstrap KAFKA --token-file other.token    | the log of the server says why
 kafka topics create x --bootstrap KAFKA --token-file team.token | no right to admin

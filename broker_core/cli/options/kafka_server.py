@@ -111,7 +111,8 @@ class GivenKafka:
         except SaslAuthenticationException as refused:
             raise BrokerCoreError(f"{refused}; the log of the server says why") from None
         except ConnectionLost as lost:
-            # A server ends a connection so if it did not authenticate, or speaks no TLS though it should.
+            # A server ends a connection so if it did not authenticate, or speaks no TLS though it should; a server of
+            # Pulsar does so too.
             if "cannot connect" in str(lost):
                 raise BrokerCoreError(f"{lost}; {self._where_else}") from None
             if "closed the connection" not in str(lost) or (tls and sasl is not None):
@@ -119,6 +120,7 @@ class GivenKafka:
             missing = [
                 *(() if sasl is not None else ("--user or --token-file, where it asks for credentials",)),
                 *(() if tls else ("--tls, where it expects TLS",)),
+                "the port of its Kafka listener, where this is that of Pulsar",
             ]
             raise BrokerCoreError(f"{lost}; give {'; '.join(missing)}") from None
 

@@ -19,4 +19,7 @@ def bootstrap_addresses(text: str) -> tuple[Address, ...]:
         return tuple(dict.fromkeys(service_addresses(f"kafka://{parts}", {"kafka": DEFAULT_PORT})))
     except ValueError:
         shown = "" if "@" in text else f" {text!r}"
-        raise InvalidServiceUrl(f"Invalid bootstrap addresses{shown}: expected HOST:PORT,HOST:PORT") from None
+        of_kafka = ", those of Kafka listeners and without a scheme" if "://" in text else ""
+        raise InvalidServiceUrl(
+            f"Invalid bootstrap addresses{shown}: expected HOST:PORT,HOST:PORT{of_kafka}"
+        ) from None
