@@ -6,12 +6,8 @@ The messages follow Kafka's own definitions, encoded by KIP-482; docs/reference/
 from __future__ import annotations
 
 from broker_core.wire.kafka import api_tables
-from broker_core.wire.kafka.api import Api
-from broker_core.wire.kafka.api_tables import *  # noqa: F403 - scripts/kafka_tables.py names them
-from broker_core.wire.kafka.error_codes import MESSAGES, ErrorCode, error_name
-from broker_core.wire.kafka.faults import fault_of
-from broker_core.wire.kafka.fields import ZERO_ID, Fields, Struct
-from broker_core.wire.kafka.headers import (
+from broker_core.wire.kafka.api import (
+    Api,
     FrameSplitter,
     RequestHeader,
     read_header,
@@ -19,6 +15,10 @@ from broker_core.wire.kafka.headers import (
     request_frame,
     response_frame,
 )
+from broker_core.wire.kafka.api_tables import *  # noqa: F403 - scripts/kafka_tables.py names them
+from broker_core.wire.kafka.error_codes import MESSAGES, ErrorCode, error_name
+from broker_core.wire.kafka.faults import fault_of
+from broker_core.wire.kafka.fields import ZERO_ID, Fields, Struct
 from broker_core.wire.kafka.known_apis import APIS, LIST_TOPICS, NOT_ASKED
 from broker_core.wire.kafka.places import Order, order_of, ordered
 from broker_core.wire.kafka.raw_rows import RawRows, has_rows, read_raw_request, read_raw_response

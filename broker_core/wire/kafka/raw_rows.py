@@ -16,12 +16,10 @@ import numpy as np
 import pyarrow as pa
 
 from broker_core.counted import counted
-from broker_core.wire.kafka.api import Api
-from broker_core.wire.kafka.fields import Array, Fields, Kind, Struct
-from broker_core.wire.kafka.headers import MOST_ANSWERED, read_response
+from broker_core.wire.kafka.api import MOST_ANSWERED, Api, read_response
+from broker_core.wire.kafka.fields import Array, Codec, Fields, Kind, Struct
 from broker_core.wire.kafka.reader import MalformedMessage, Reader
 from broker_core.wire.kafka.row_scan import RawPath, compiled_scan, own_places
-from broker_core.wire.kafka.struct_codec import Codec
 from broker_core.wire.kafka.writer import Buffer, Encoded, EncodedRows, unsigned_varint
 
 __all__ = ["RawLevel", "RawRows", "has_rows", "read_raw_request", "read_raw_response"]

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from broker_core.wire.kafka.fields import Codec, FieldCodec, struct_codec
 from broker_core.wire.kafka.reader import MalformedMessage, Reader
-from broker_core.wire.kafka.struct_codec import Codec, FieldCodec, struct_codec
 from broker_core.wire.kafka.writer import Writer
 
 SMALL = Codec(Reader.int8, Writer.int8, "b")

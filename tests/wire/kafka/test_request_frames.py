@@ -38,7 +38,7 @@ def test_an_answer_is_read_as_written() -> None:
 
 def test_an_answer_of_too_many_elements_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     frame = b"".join(response_frame(LIST_TOPICS, 0, 1, {"topics": [{"name": name} for name in "abc"]}))
-    monkeypatch.setattr("broker_core.wire.kafka.headers.MOST_ANSWERED", 2)
+    monkeypatch.setattr("broker_core.wire.kafka.api.MOST_ANSWERED", 2)
     with pytest.raises(MalformedMessage, match="too many elements"):
         read_response(LIST_TOPICS, 0, frame[4:])
 
