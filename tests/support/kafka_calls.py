@@ -7,8 +7,7 @@ from typing import Any
 from broker_core.access.asker import Asker
 from broker_core.names import NamespaceName
 from broker_core.servers.kafka.callers.authorizer import Authorizer
-from broker_core.servers.kafka.requests.call import KafkaCall
-from broker_core.servers.kafka.requests.handler_row import HandlerRow
+from broker_core.servers.kafka.requests.call import HandlerRow, KafkaCall
 from broker_core.servers.kafka.services import KafkaOptions, KafkaServices, ShownNode
 from broker_core.servers.kafka.topics.listed_topics import ListedTopics
 from broker_core.servers.kafka.topics.named_topics import NamedTopics

@@ -13,7 +13,7 @@ from broker_core.servers.connection import Awaited, Closing
 from broker_core.servers.kafka.apis import HANDLERS
 from broker_core.servers.kafka.callers.client_identities import ClientIdentities
 from broker_core.servers.kafka.request_handler import KafkaRequestHandler
-from broker_core.servers.kafka.requests.handler_row import HandlerRow
+from broker_core.servers.kafka.requests.call import HandlerRow
 from broker_core.servers.kafka.services import ShownNode
 from broker_core.service import Logins
 from broker_core.wire.kafka import APIS, MalformedMessage

@@ -19,8 +19,7 @@ from broker_core.servers.connection import Awaited, Closing
 from broker_core.servers.kafka.apis.api_versions import unsupported
 from broker_core.servers.kafka.large_requests import LARGE
 from broker_core.servers.kafka.request_metrics import CLOSED, error_in
-from broker_core.servers.kafka.requests.call import CloseClient, KafkaCall
-from broker_core.servers.kafka.requests.handler_row import HandlerRow
+from broker_core.servers.kafka.requests.call import CloseClient, HandlerRow, KafkaCall
 from broker_core.servers.kafka.requests.request_job import RequestJob, closing
 from broker_core.servers.kafka.sasl.sasl_session import SaslSession
 from broker_core.servers.kafka.services import KafkaServices, ShownNode

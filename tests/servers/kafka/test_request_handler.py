@@ -11,8 +11,7 @@ from broker_core.access.clients import Client
 from broker_core.access.peer import Peer
 from broker_core.servers.connection import Closing
 from broker_core.servers.kafka.request_handler import KafkaRequestHandler
-from broker_core.servers.kafka.requests.call import CloseClient, KafkaCall
-from broker_core.servers.kafka.requests.handler_row import HandlerRow
+from broker_core.servers.kafka.requests.call import CloseClient, HandlerRow, KafkaCall
 from broker_core.servers.kafka.requests.request_job import RequestJob
 from broker_core.servers.kafka.services import ShownNode
 from broker_core.wire.kafka import METADATA, Fields, MalformedMessage, Reader, read_response, request_frame

@@ -28,8 +28,7 @@ from broker_core.kafka.acls import (
     known,
     resource_text,
 )
-from broker_core.servers.kafka.requests.call import CloseClient, KafkaCall
-from broker_core.servers.kafka.requests.handler_row import HandlerRow, audited, row_of
+from broker_core.servers.kafka.requests.call import CloseClient, HandlerRow, KafkaCall, audited, row_of
 from broker_core.servers.kafka.row_error import (
     MOST_CHANGES,
     TOO_LARGE,

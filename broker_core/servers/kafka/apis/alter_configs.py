@@ -20,14 +20,13 @@ from broker_core.kafka.configs import (
     fault_of_given,
 )
 from broker_core.servers.kafka.large_requests import SLICE, in_slices
-from broker_core.servers.kafka.requests.call import KafkaCall
+from broker_core.servers.kafka.requests.call import HandlerRow, KafkaCall, audited, row_of
 from broker_core.servers.kafka.requests.config_resources import (
     ConfigResourceType,
     is_known,
     not_this_broker,
     unauthorized,
 )
-from broker_core.servers.kafka.requests.handler_row import HandlerRow, audited, row_of
 from broker_core.servers.kafka.row_error import (
     MOST_CHANGES,
     READ_ONLY,

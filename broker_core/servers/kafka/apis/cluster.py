@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from broker_core.servers.kafka.apis.metadata import cluster_operations
-from broker_core.servers.kafka.requests.call import KafkaCall
-from broker_core.servers.kafka.requests.handler_row import HandlerRow
+from broker_core.servers.kafka.requests.call import HandlerRow, KafkaCall
 from broker_core.wire.kafka import DESCRIBE_CLUSTER, ErrorCode, Fields
 
 __all__ = ["DESCRIBE_CLUSTER_ROW"]

@@ -10,8 +10,7 @@ from typing import Final
 from broker_core.catalog import Edit, PartitionCountRefused, TopicRecord, TopicWrite, merge
 from broker_core.counted import counted
 from broker_core.kafka.acls import Operation
-from broker_core.servers.kafka.requests.call import KafkaCall
-from broker_core.servers.kafka.requests.handler_row import HandlerRow, audited, row_of
+from broker_core.servers.kafka.requests.call import HandlerRow, KafkaCall, audited, row_of
 from broker_core.servers.kafka.row_error import RowError, error_of
 from broker_core.servers.kafka.topics.named_topics import NamedTopic
 from broker_core.servers.kafka.topics.new_topic import wrong_replicas

@@ -25,8 +25,7 @@ from broker_core.kafka import is_legal
 from broker_core.kafka.acls import CLUSTER_NAME, Operation, ResourceType
 from broker_core.names import topic_ids_of_a_request
 from broker_core.servers.kafka.large_requests import in_slices
-from broker_core.servers.kafka.requests.call import KafkaCall
-from broker_core.servers.kafka.requests.handler_row import HandlerRow, audited, row_of
+from broker_core.servers.kafka.requests.call import HandlerRow, KafkaCall, audited, row_of
 from broker_core.servers.kafka.row_error import MOST_CHANGES, TOO_LARGE, ChangeRefused, RowError, error_of
 from broker_core.servers.kafka.topics.new_topic import TopicToCreate, check_partitions, new_topic
 from broker_core.service import AuditRow, TopicEditor

@@ -11,8 +11,7 @@ from typing import Final
 from broker_core.catalog import Edit, TopicMissing, TopicRecord, TopicWrite, deletion
 from broker_core.kafka.acls import CLUSTER_NAME, Operation, ResourceType
 from broker_core.names import topic_id_text
-from broker_core.servers.kafka.requests.call import KafkaCall
-from broker_core.servers.kafka.requests.handler_row import HandlerRow, audited, row_of
+from broker_core.servers.kafka.requests.call import HandlerRow, KafkaCall, audited, row_of
 from broker_core.servers.kafka.row_error import ChangeRefused, RowError, error_of, error_row
 from broker_core.servers.kafka.topics.named_topics import NamedTopic
 from broker_core.service import AuditRow, TopicEditor, right_to

@@ -8,14 +8,13 @@ from typing import Final
 
 from broker_core.kafka import why_illegal
 from broker_core.kafka.acls import Operation
-from broker_core.servers.kafka.requests.call import CloseClient, KafkaCall
+from broker_core.servers.kafka.requests.call import CloseClient, HandlerRow, KafkaCall
 from broker_core.servers.kafka.requests.config_resources import (
     ConfigResourceType,
     is_known,
     not_this_broker,
     unauthorized,
 )
-from broker_core.servers.kafka.requests.handler_row import HandlerRow
 from broker_core.servers.kafka.row_error import RowError, error_row
 from broker_core.servers.kafka.topics.broker_configs import broker_configs
 from broker_core.servers.kafka.topics.named_topics import NamedTopic

@@ -8,8 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from broker_core.servers.kafka.large_requests import in_slices
-from broker_core.servers.kafka.requests.call import KafkaCall, or_close
-from broker_core.servers.kafka.requests.handler_row import HandlerRow
+from broker_core.servers.kafka.requests.call import HandlerRow, KafkaCall, or_close
 from broker_core.servers.kafka.topics.named_topics import NamedTopic
 from broker_core.wire.kafka import DESCRIBE_TOPIC_PARTITIONS, ErrorCode, Fields
 from broker_core.wire.kafka.topic_fragments import described_family, described_partitions

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from broker_core.servers.kafka.requests.call import CloseClient, KafkaCall
-from broker_core.servers.kafka.requests.handler_row import HandlerRow, of_many
+from broker_core.servers.kafka.requests.call import CloseClient, HandlerRow, KafkaCall, of_many
 from broker_core.wire.kafka import (
     FETCH,
     FIND_COORDINATOR,

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from broker_core.kafka.acls import Operation, ResourceType
-from broker_core.servers.kafka.requests.call import KafkaCall
-from broker_core.servers.kafka.requests.handler_row import HandlerRow, of_many
+from broker_core.servers.kafka.requests.call import HandlerRow, KafkaCall, of_many
 from broker_core.wire.kafka import CONSUMER_GROUP_DESCRIBE, DESCRIBE_GROUPS, LIST_GROUPS, ErrorCode, Fields
 
 __all__ = ["GROUP_ROWS"]

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from broker_core.errors import ListingFailed
-from broker_core.servers.kafka.requests.call import KafkaCall
-from broker_core.servers.kafka.requests.handler_row import HandlerRow
+from broker_core.servers.kafka.requests.call import HandlerRow, KafkaCall
 from broker_core.servers.kafka.row_error import code_of
 from broker_core.wire.kafka import LIST_TOPICS, Fields
 from broker_core.wire.kafka.topic_fragments import LISTED_FAMILY

@@ -17,8 +17,7 @@ from broker_core.catalog import FEW_TOPICS
 from broker_core.errors import ListingFailed
 from broker_core.kafka.acls import CLUSTER_NAME, TOPIC_OPERATIONS, Operation, ResourceType
 from broker_core.servers.kafka.large_requests import in_slices
-from broker_core.servers.kafka.requests.call import KafkaCall, or_close
-from broker_core.servers.kafka.requests.handler_row import HandlerRow
+from broker_core.servers.kafka.requests.call import HandlerRow, KafkaCall, or_close
 from broker_core.servers.kafka.topics.listed_topics import are_many, with_rows
 from broker_core.servers.kafka.topics.named_topics import NamedTopic
 from broker_core.wire.kafka import METADATA, NOT_ASKED, ZERO_ID, Encoded, ErrorCode, Fields

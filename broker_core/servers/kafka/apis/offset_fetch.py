@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from broker_core.kafka.acls import Operation, ResourceType
-from broker_core.servers.kafka.requests.call import KafkaCall
-from broker_core.servers.kafka.requests.handler_row import HandlerRow
+from broker_core.servers.kafka.requests.call import HandlerRow, KafkaCall
 from broker_core.wire.kafka import OFFSET_FETCH, ErrorCode, Fields
 
 __all__ = ["OFFSET_FETCH_ROW", "refused_offsets"]

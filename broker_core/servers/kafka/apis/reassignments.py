@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from broker_core.kafka.acls import CLUSTER_NAME, Operation, ResourceType
-from broker_core.servers.kafka.requests.call import KafkaCall
-from broker_core.servers.kafka.requests.handler_row import HandlerRow
+from broker_core.servers.kafka.requests.call import HandlerRow, KafkaCall
 from broker_core.wire.kafka import LIST_PARTITION_REASSIGNMENTS, MESSAGES, ErrorCode, Fields
 
 __all__ = ["REASSIGNMENTS_ROW"]

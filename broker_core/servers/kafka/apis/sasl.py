@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from broker_core.servers.kafka.requests.call import KafkaCall
-from broker_core.servers.kafka.requests.handler_row import HandlerRow
+from broker_core.servers.kafka.requests.call import HandlerRow, KafkaCall
 from broker_core.wire.kafka import SASL_AUTHENTICATE, SASL_HANDSHAKE, ErrorCode, Fields
 
 __all__ = ["SASL_ROWS"]

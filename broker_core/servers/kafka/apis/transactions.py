@@ -8,8 +8,7 @@ from broker_core.errors import InvalidPattern
 from broker_core.kafka import why_illegal
 from broker_core.kafka.acls import Operation, ResourceType
 from broker_core.patterns import MAX_LENGTH
-from broker_core.servers.kafka.requests.call import KafkaCall
-from broker_core.servers.kafka.requests.handler_row import HandlerRow, of_many
+from broker_core.servers.kafka.requests.call import HandlerRow, KafkaCall, of_many
 from broker_core.servers.kafka.topics.named_topics import NamedTopic
 from broker_core.wire.kafka import (
     DESCRIBE_PRODUCERS,

@@ -18,8 +18,7 @@ from broker_core.kafka.acls import (
 from broker_core.servers.kafka.apis.acls import filter_of, matched, none_deleted
 from broker_core.servers.kafka.gateway.hidden import hidden_resources, hold_decoded
 from broker_core.servers.kafka.gateway.relay import by_controller
-from broker_core.servers.kafka.requests.call import KafkaCall
-from broker_core.servers.kafka.requests.handler_row import AnswerLater
+from broker_core.servers.kafka.requests.call import AnswerLater, KafkaCall
 from broker_core.servers.kafka.row_error import MOST_CHANGES, TOO_LARGE, RowError, error_row
 from broker_core.upstream.kafka import ANY
 from broker_core.wire.kafka import DESCRIBE_ACLS, ErrorCode, Fields

@@ -21,8 +21,7 @@ from broker_core.kafka.acls import PatternType, ResourceType
 from broker_core.memory import SMALL_ANSWER
 from broker_core.servers.kafka.pages.page_rows import refusal_of
 from broker_core.servers.kafka.pages.page_shapes import Level, PageShape, arrays_of
-from broker_core.servers.kafka.requests.call import CloseClient, KafkaCall
-from broker_core.servers.kafka.requests.handler_row import AnswerLater
+from broker_core.servers.kafka.requests.call import AnswerLater, CloseClient, KafkaCall
 from broker_core.servers.kafka.requests.page_parts import names_on_page
 from broker_core.servers.kafka.row_error import FAILURES, RowError, code_of
 from broker_core.servers.kafka.topics.listed_topics import are_many

@@ -9,8 +9,7 @@ from broker_core.client.kafka import LARGE_ANSWER
 from broker_core.servers.kafka.gateway.relay import front_of
 from broker_core.servers.kafka.pages.kept_answers import WholeAnswer
 from broker_core.servers.kafka.pages.raw_units import kept_size
-from broker_core.servers.kafka.requests.call import KafkaCall
-from broker_core.servers.kafka.requests.handler_row import AnswerLater
+from broker_core.servers.kafka.requests.call import AnswerLater, KafkaCall
 from broker_core.wire.kafka import Api, Fields
 
 __all__ = ["of_pass"]

@@ -1,20 +1,25 @@
-"""One request of a Kafka client, as handlers get it, and the errors that they can raise in place of an answer."""
+"""One request of a Kafka client, as handlers get it, and the row of its API in the table of handlers."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Any, Final, TypeVar
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any, Final, TypeAlias, TypeVar
+
+import structlog
 
 from broker_core.access import Access
+from broker_core.catalog import CatalogError
 from broker_core.client import ClientError
 from broker_core.errors import InvalidName, ListingFailed
 from broker_core.memory import Permit, PermitError
 from broker_core.names import PERSISTENT, TopicName
 from broker_core.servers.kafka.callers.authorizer import Caller
 from broker_core.servers.kafka.row_error import (
+    FAILURES,
     MOST_CHANGES,
     READ_ONLY,
     TOO_LARGE,
@@ -22,15 +27,28 @@ from broker_core.servers.kafka.row_error import (
     RowError,
     code_of,
     error_of,
+    error_row,
 )
 from broker_core.servers.kafka.services import KafkaServices, ShownNode
-from broker_core.service import Action, Attempt, QuotaTurn, TopicEditor, right_to
+from broker_core.service import Action, Attempt, AuditRow, QuotaTurn, TopicEditor, right_to
 from broker_core.upstream.kafka import CLUSTER_PLUGIN
-from broker_core.wire.kafka import ErrorCode, Fields, RequestHeader
+from broker_core.wire.kafka import Api, ErrorCode, Fields, RawRows, Reader, RequestHeader, error_name
 
-__all__ = ["CloseClient", "KafkaCall", "or_close"]
+__all__ = [
+    "Answer",
+    "AnswerLater",
+    "CloseClient",
+    "HandlerRow",
+    "KafkaCall",
+    "audited",
+    "of_many",
+    "or_close",
+    "row_of",
+]
 
+_Answer = TypeVar("_Answer")
 _Result = TypeVar("_Result")
+_log = structlog.get_logger(__name__)
 
 #: Elements of a request that are looked at on the event loop, all together.
 _FEW: Final = 200
@@ -171,3 +189,84 @@ class KafkaCall(Caller):
             raise CloseClient("no memory for the answer") from None
         self.hold_permit(permit)
         return permit
+
+
+#: Gives the answer within the deadline of the call.
+AnswerLater: TypeAlias = Callable[[KafkaCall], Coroutine[Any, Any, Fields]]
+#: Gives the answer itself, in less than a millisecond, or if that takes waiting a coroutine of it.
+Answer: TypeAlias = Callable[[KafkaCall], "Fields | Coroutine[Any, Any, Fields]"]
+
+
+@dataclass(frozen=True, slots=True)
+class HandlerRow:
+    """``answer`` gives the fields of the response; it may raise :exc:`CloseClient`, and any other error closes
+    the connection as an error of this server.
+
+    ``shown_from`` is the first version in the list of ApiVersions, if it is not the first one that is understood.
+    """
+
+    api: Api
+    answer: Answer
+    #: Fills the page of a request that names topics by bytes, ``None``: its parts are asked for (:attr:`answer`).
+    fill: Callable[[KafkaCall, RawRows], Awaitable[Fields | None]] | None = None
+    #: Reads a request of a version, if not as :meth:`~broker_core.wire.kafka.Api.read_request` does.
+    read: Callable[[Reader, int], Fields] | None = None
+    shown_from: int | None = None
+
+    async def answered(self, call: KafkaCall) -> Fields:
+        """The answer, which may take waiting."""
+        made = self.answer(call)
+        return made if isinstance(made, dict) else await made
+
+    def read_request(self, reader: Reader, version: int) -> Fields:
+        """The body of a request. Raises :exc:`~broker_core.wire.kafka.MalformedMessage`."""
+        return (self.read or self.api.read_request)(reader, version)
+
+
+def of_many(work: Callable[[KafkaCall], Fields]) -> Answer:
+    """A handler of requests of many elements: ``work`` on a large one is done beside the event loop."""
+
+    def answer(call: KafkaCall) -> Fields | Coroutine[Any, Any, Fields]:
+        return call.services.large_requests.beside(call.size, work, call) if call.size else work(call)
+
+    return answer
+
+
+async def audited(
+    action: Action,
+    change: Callable[[KafkaCall], Awaitable[_Answer]],
+    rows_of: Callable[[KafkaCall, _Answer], Iterable[AuditRow]],
+    refused: Callable[[KafkaCall, RowError], _Answer],
+    call: KafkaCall,
+) -> _Answer:
+    """The answer of ``change`` to a request that changes something; ``rows_of`` reads the result of each from a request
+    and its answer.
+
+    A request that only validates has no line in the audit log. An unforeseen exception is logged, and is the answer of
+    each row, as Kafka has it: ``refused`` gives an answer of one error.
+    """
+    attempt = Attempt(action, call.asker, namespace=str(call.namespace))
+    call = replace(call, attempt=attempt)
+    is_change = not call.body.get("validate_only")
+    try:
+        answer = await change(call)
+    except (asyncio.CancelledError, CloseClient) as error:
+        if is_change:
+            attempt.ended([AuditRow("", "failed" if isinstance(error, CloseClient) else "abandoned")])
+        raise
+    except (CatalogError, ListingFailed) as error:
+        answer = refused(call, error_of(error))
+    except Exception as error:  # noqa: BLE001 - the client gets it, and the log
+        _log.error("Kafka change failed", action=action, peer=call.asker.remote_address, exc_info=error)
+        answer = refused(call, error_row(ErrorCode.UNKNOWN_SERVER_ERROR))
+    if is_change:
+        count = sum(len(value) for value in call.body.values() if isinstance(value, list))
+        await call.off_loop(count, attempt.ended, rows_of(call, answer))
+    return answer
+
+
+def row_of(target: str, code: int, fields: Mapping[str, int | str | None] = MappingProxyType({})) -> AuditRow:
+    """The result of a row of a request whose answer has this code."""
+    if not code:
+        return AuditRow(target, fields=fields)
+    return AuditRow(target, "failed" if code in FAILURES else "refused", error_name(code), fields)

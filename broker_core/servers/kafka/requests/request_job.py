@@ -15,8 +15,7 @@ from broker_core.pipeline import one_line_of_denials
 from broker_core.servers.connection import Closing, OutgoingAnswer
 from broker_core.servers.kafka.large_requests import LARGE, let_go
 from broker_core.servers.kafka.request_metrics import CLOSED, CUT, error_in
-from broker_core.servers.kafka.requests.call import CloseClient, KafkaCall, or_close
-from broker_core.servers.kafka.requests.handler_row import HandlerRow
+from broker_core.servers.kafka.requests.call import CloseClient, HandlerRow, KafkaCall, or_close
 from broker_core.wire.kafka import Buffer, Encoded, EncodedRows, Fields, MalformedMessage, response_frame
 
 __all__ = ["RequestJob", "closing"]

@@ -4,7 +4,7 @@ from typing import Any
 
 from broker_core.servers.kafka.apis import HANDLERS
 from broker_core.servers.kafka.apis.api_versions import api_versions_row
-from broker_core.servers.kafka.requests.handler_row import HandlerRow
+from broker_core.servers.kafka.requests.call import HandlerRow
 from broker_core.wire.kafka import API_VERSIONS, LIST_TOPICS, METADATA, ErrorCode, Fields
 from tests.support.kafka_calls import answer_of, call_of, services_of
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from broker_core.servers.kafka.apis.sasl import SASL_ROWS
-from broker_core.servers.kafka.requests.handler_row import HandlerRow
+from broker_core.servers.kafka.requests.call import HandlerRow
 from broker_core.wire.kafka import ErrorCode
 from tests.support.kafka_calls import answer_of, call_of
 

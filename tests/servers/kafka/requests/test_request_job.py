@@ -15,8 +15,7 @@ from broker_core.metrics.metrics import Metrics
 from broker_core.servers.connection import Closing
 from broker_core.servers.kafka.callers.authorizer import Caller
 from broker_core.servers.kafka.request_metrics import RequestMetrics
-from broker_core.servers.kafka.requests.call import CloseClient, KafkaCall
-from broker_core.servers.kafka.requests.handler_row import HandlerRow, of_many
+from broker_core.servers.kafka.requests.call import CloseClient, HandlerRow, KafkaCall, of_many
 from broker_core.servers.kafka.requests.request_job import RequestJob, outgoing
 from broker_core.service import Quotas
 from broker_core.settings import LimitsSettings, QuotaSettings

@@ -12,8 +12,7 @@ from structlog.testing import capture_logs
 
 from broker_core.catalog import CatalogBusy
 from broker_core.kafka.acls.bindings import Operation, PatternType, Permission, ResourceType
-from broker_core.servers.kafka.requests.call import CloseClient, KafkaCall
-from broker_core.servers.kafka.requests.handler_row import audited, row_of
+from broker_core.servers.kafka.requests.call import CloseClient, KafkaCall, audited, row_of
 from broker_core.servers.kafka.row_error import RowError
 from broker_core.servers.kafka.server import KafkaServer
 from broker_core.service.audit import AUDIT_LOGGER
