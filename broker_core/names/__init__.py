@@ -11,9 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker_core.lazy_exports import lazy_exports
-from broker_core.names.mode import DOMAINS, NON_PERSISTENT, PERSISTENT, Mode
 from broker_core.names.namespace_name import NamespaceName
-from broker_core.names.topic_name import MAX_NAME_BYTES, TopicName
+from broker_core.names.topic_name import DOMAINS, MAX_NAME_BYTES, NON_PERSISTENT, PERSISTENT, Mode, TopicName
 
 if TYPE_CHECKING:  # of the core alone
     from broker_core.names.hash_order import hash_order_bytes as hash_order_bytes
@@ -42,23 +41,23 @@ if TYPE_CHECKING:  # of the core alone
     from broker_core.names.name_columns import with_ends as with_ends
     from broker_core.names.name_columns import without_ends as without_ends
     from broker_core.names.namespace_name import MAX_NAMESPACE as MAX_NAMESPACE
-    from broker_core.names.partition_suffix import MAX_PARTITION_INDEX as MAX_PARTITION_INDEX
-    from broker_core.names.partition_suffix import PARTITION_SUFFIX as PARTITION_SUFFIX
-    from broker_core.names.partition_suffix import partition_index as partition_index
-    from broker_core.names.partition_suffix import partition_name as partition_name
-    from broker_core.names.partition_suffix import partitioned_local_name as partitioned_local_name
     from broker_core.names.rule_patterns import NamespacePatterns as NamespacePatterns
     from broker_core.names.rule_patterns import Prefixes as Prefixes
     from broker_core.names.rule_patterns import RulePattern as RulePattern
-    from broker_core.names.system_names import SystemTopics as SystemTopics
-    from broker_core.names.system_names import system_topics_rule as system_topics_rule
     from broker_core.names.topic_id import RESERVED_IDS as RESERVED_IDS
     from broker_core.names.topic_id import new_topic_id as new_topic_id
     from broker_core.names.topic_id import new_topic_ids as new_topic_ids
     from broker_core.names.topic_id import parse_topic_id as parse_topic_id
     from broker_core.names.topic_id import topic_id_text as topic_id_text
     from broker_core.names.topic_id import topic_ids_of_a_request as topic_ids_of_a_request
+    from broker_core.names.topic_name import MAX_PARTITION_INDEX as MAX_PARTITION_INDEX
+    from broker_core.names.topic_name import PARTITION_SUFFIX as PARTITION_SUFFIX
+    from broker_core.names.topic_name import SystemTopics as SystemTopics
     from broker_core.names.topic_name import check_local_name as check_local_name
+    from broker_core.names.topic_name import partition_index as partition_index
+    from broker_core.names.topic_name import partition_name as partition_name
+    from broker_core.names.topic_name import partitioned_local_name as partitioned_local_name
+    from broker_core.names.topic_name import system_topics_rule as system_topics_rule
     from broker_core.names.topic_name import topic_in_namespace as topic_in_namespace
 
 #: The public names.
@@ -80,14 +79,14 @@ __getattr__ = lazy_exports(
         "ListedNames": ".listed_names",
         "MAX_NAMESPACE": ".namespace_name",
         "MAX_PARTITIONS": ".listed_names",
-        "MAX_PARTITION_INDEX": ".partition_suffix",
+        "MAX_PARTITION_INDEX": ".topic_name",
         "NOTHING": ".listed_names",
         "NamespacePatterns": ".rule_patterns",
-        "PARTITION_SUFFIX": ".partition_suffix",
+        "PARTITION_SUFFIX": ".topic_name",
         "Prefixes": ".rule_patterns",
         "RESERVED_IDS": ".topic_id",
         "RulePattern": ".rule_patterns",
-        "SystemTopics": ".system_names",
+        "SystemTopics": ".topic_name",
         "as_column": ".name_columns",
         "check_local_name": ".topic_name",
         "check_local_names": ".name_columns",
@@ -106,15 +105,15 @@ __getattr__ = lazy_exports(
         "new_topic_id": ".topic_id",
         "new_topic_ids": ".topic_id",
         "parse_topic_id": ".topic_id",
-        "partition_index": ".partition_suffix",
-        "partition_name": ".partition_suffix",
-        "partitioned_local_name": ".partition_suffix",
+        "partition_index": ".topic_name",
+        "partition_name": ".topic_name",
+        "partitioned_local_name": ".topic_name",
         "partitioned_local_names": ".name_columns",
         "sorted_rows": ".hash_order",
         "split_full_names": ".name_columns",
         "split_partitions": ".name_columns",
         "system_topics": ".name_columns",
-        "system_topics_rule": ".system_names",
+        "system_topics_rule": ".topic_name",
         "topic_id_text": ".topic_id",
         "topic_in_namespace": ".topic_name",
         "topic_ids_of_a_request": ".topic_id",

@@ -19,11 +19,18 @@ import re2
 
 from broker_core.concurrency import pass_lock_on
 from broker_core.errors import InvalidListing, InvalidName
-from broker_core.names.mode import NON_PERSISTENT, PERSISTENT, Mode
 from broker_core.names.namespace_name import NamespaceName
-from broker_core.names.partition_suffix import MAX_PARTITION_INDEX, PARTITION_SUFFIX
-from broker_core.names.system_names import system_topics_rule
-from broker_core.names.topic_name import MAX_NAME_BYTES, TopicName, check_local_name
+from broker_core.names.topic_name import (
+    MAX_NAME_BYTES,
+    MAX_PARTITION_INDEX,
+    NON_PERSISTENT,
+    PARTITION_SUFFIX,
+    PERSISTENT,
+    Mode,
+    TopicName,
+    check_local_name,
+    system_topics_rule,
+)
 from broker_core.redaction import quoted
 
 __all__ = [

@@ -24,7 +24,7 @@ from broker_core.names import (
     TopicName,
     name_columns,
 )
-from broker_core.names import system_names as rules
+from broker_core.names import topic_name as rules
 from broker_core.names.name_columns import (
     as_column,
     check_local_names,
@@ -35,9 +35,7 @@ from broker_core.names.name_columns import (
     with_ends,
     without_ends,
 )
-from broker_core.names.partition_suffix import partitioned_local_name
-from broker_core.names.system_names import is_system_topic
-from broker_core.names.topic_name import check_local_name
+from broker_core.names.topic_name import check_local_name, is_system_topic, partitioned_local_name
 from broker_core.plugin_api.listing_builder import ListingBuilder
 from broker_core.plugin_api.listing_request import ListingRequest
 from tests.support.topics import NAMESPACE, full_names, local_names
