@@ -77,6 +77,19 @@ def bring(catalog: SqliteCatalog, *lines: object, namespace: NamespaceName = NAM
     import_topics(catalog, namespace, io.BytesIO("\n".join(json.dumps(line) for line in lines).encode()))
 
 
+def put_another(catalog: SqliteCatalog, local: str) -> None:
+    """Another catalogue in the place of this one, as an operator restores a copy."""
+    other = catalog.path.with_name("other.sqlite")
+    with SqliteCatalog(other) as made:
+        made.create(topic(local))
+        connection = made.connect()
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        connection.close()
+    for leftover in catalog.path.parent.glob(f"{catalog.path.name}-*"):
+        leftover.unlink()
+    other.rename(catalog.path)
+
+
 def names_of(result: TopicListingResult) -> list[str]:
     topics = result.topics
     assert isinstance(topics, Listing | Selection)

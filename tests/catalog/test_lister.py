@@ -17,13 +17,15 @@ from broker_core.catalog.snapshots.name_changes import LoggedNames, read_name_ch
 from broker_core.catalog.store.change_log_writer import LogBounds
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.errors import ListingFailed, ServerError
+from broker_core.guards import ShrinkGuard
 from broker_core.listing.listing import Listing, Selection, part_of
 from broker_core.memory.permit_budget import PermitBudget
 from broker_core.memory.permits import Permits
 from broker_core.names import Mode, NamespaceName, TopicName
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.plugin_api.listing_result import DefaultLister, TopicListingResult
-from tests.catalog.listers import NAMESPACE, QUESTION, Reads, bring, names_of, topic
+from broker_core.settings import ShrinkGuardSettings
+from tests.catalog.listers import NAMESPACE, QUESTION, Reads, bring, names_of, put_another, settled, topic
 from tests.support.eventually import eventually
 
 
@@ -260,20 +262,25 @@ async def test_another_file_in_its_place_is_seen_by_the_next_listing(
 ) -> None:
     bring(catalog, {"name": "ours"})
     old = await lister.list_topics(QUESTION)
-    other = catalog.path.with_name("other.sqlite")
-    with SqliteCatalog(other) as made:
-        made.create(topic("theirs"))
-        connection = made.connect()
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        connection.close()
-    for leftover in catalog.path.parent.glob("c.sqlite-*"):
-        leftover.unlink()
-    other.rename(catalog.path)
-
+    put_another(catalog, "theirs")
     assert lister.list_now(QUESTION) is None
     new = await lister.list_topics(QUESTION)
     assert names_of(new) == ["theirs"]
     assert new.version != old.version, "the same number, of another catalogue"
+
+
+async def test_a_listing_that_the_shrink_guard_holds_keeps_no_permits(
+    catalog: SqliteCatalog, permits: Permits, budget: PermitBudget
+) -> None:
+    guard = ShrinkGuard(ShrinkGuardSettings(min_topics=2))
+    lister = CatalogLister(catalog, permits, guard=guard)
+    bring(catalog, *({"name": f"topic-{number}"} for number in range(4)))
+    await lister.list_topics(QUESTION)
+    put_another(catalog, "left")
+    with pytest.raises(ListingFailed, match="shrink-guard accept a/b"):
+        await lister.list_topics(QUESTION)
+    lister.close()
+    await settled(budget, lambda acquired: acquired == 0)
 
 
 async def test_a_catalogue_that_went_is_a_failure_not_an_empty_listing(

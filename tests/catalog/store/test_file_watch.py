@@ -8,8 +8,9 @@ import pytest
 
 from broker_core.catalog.catalog_errors import CatalogError
 from broker_core.catalog.store.file_watch import FileWatch
+from broker_core.catalog.store.schema import pragma
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
-from tests.catalog.listers import NAMESPACE, topic
+from tests.catalog.listers import NAMESPACE, put_another, topic
 
 
 @pytest.fixture
@@ -34,19 +35,6 @@ def test_at_the_start_it_waits_for_who_has_the_file_alone(catalog: SqliteCatalog
         assert watch.catalog_id == catalog.catalog_id
     finally:
         watch.close()
-
-
-def put_another(catalog: SqliteCatalog, local: str) -> None:
-    """Another catalogue in the place of this one, as an operator restores a copy."""
-    other = catalog.path.with_name("other.sqlite")
-    with SqliteCatalog(other) as made:
-        made.create(topic(local))
-        connection = made.connect()
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        connection.close()
-    for leftover in catalog.path.parent.glob(f"{catalog.path.name}-*"):
-        leftover.unlink()
-    other.rename(catalog.path)
 
 
 def test_looks_for_questions_that_came_together_are_one(catalog: SqliteCatalog, watch: FileWatch) -> None:
@@ -99,6 +87,7 @@ def test_a_writer_in_the_midst_is_not_waited_for(catalog: SqliteCatalog, watch: 
     connection.execute("DELETE FROM topics")
     assert watch.look()
     assert number(watch) == 1
+    assert watch.read_row(lambda reading: pragma(reading, "busy_timeout")) == 0
     connection.close()
 
 

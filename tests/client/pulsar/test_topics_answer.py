@@ -82,7 +82,15 @@ def test_a_large_answer_without_anything_behind_its_topics() -> None:
 
 @pytest.mark.parametrize(
     "odd",
-    ["persistent://t/n/a\x12\x10pb", "\x12" * 30, "", "x", "\x12pppppppppppppppppppp", "persistent://a/b/c"],
+    [
+        "persistent://t/n/a\x12\x10pb",
+        "\x12" * 30,
+        "",
+        "x",
+        "twelve bytes",
+        "\x12pppppppppppppppppppp",
+        "persistent://a/b/c",
+    ],
 )
 def test_records_that_cannot_be_told_apart_at_sight(odd: str) -> None:
     topics = large(3000, 3, [18, 40])
