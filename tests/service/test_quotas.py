@@ -10,6 +10,7 @@ import pytest
 from broker_core.access.asker import OPERATOR, Asker
 from broker_core.errors import Cause, QuotaExceeded
 from broker_core.metrics.metrics import Metrics
+from broker_core.names import MAX_NAMESPACE
 from broker_core.service import Quotas, quotas
 from broker_core.settings import QuotaSettings, Settings
 from tests.support.clock import SetClock
@@ -125,6 +126,8 @@ def test_of_several_quotas_all_hold() -> None:
         ({"namespaces": ["a/*"]}, ALICE, "a/b", True),
         ({"namespaces": ["a/*"]}, ALICE, "b/a", False),
         ({"namespaces": ["a/*"]}, ALICE, "", False),
+        ({"namespaces": ["a/*"]}, ALICE, "a/".ljust(MAX_NAMESPACE, "b"), True),
+        ({"namespaces": ["a/*"]}, ALICE, "a/".ljust(MAX_NAMESPACE + 1, "b"), False),
         ({}, Asker(transport=OPERATOR), "a/b", False),
     ],
 )

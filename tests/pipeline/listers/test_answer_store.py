@@ -95,7 +95,9 @@ async def test_who_queues_empties_nothing() -> None:
         assert store.put(number, NAMESPACE, number, listing(100))
     waiting = asyncio.create_task(budget.acquire(10**6))
     await asyncio.sleep(0)
-    store.put("new", NAMESPACE, 1, listing(100))
+    before = budget.acquired
+    assert not store.put("new", NAMESPACE, 1, listing(2000)), "its small part alone would pass the demand"
+    assert budget.acquired == before
     assert [store.get(number) for number in range(5)] == [0, 1, 2, 3, 4]
     waiting.cancel()
 
