@@ -110,6 +110,18 @@ def test_the_same_names_again_are_only_younger() -> None:
     assert asked.budget.acquired == held
 
 
+def test_another_part_of_the_same_listing_is_another_answer() -> None:
+    asked, names = Asked(), listing("a", "b", "c")
+    parts = [names.range(0, 2), names.all(), names.matching(compile_pattern("t/n/[ac]")), names.range(1, 3)]
+    for at, part in enumerate([*parts, *reversed(parts)]):
+        asked.answered(AcceptedAnswer("p", part, False, None), at)
+        recalled = asked.to().recalled(asked.plugin, None, at)
+        assert recalled is not None
+        assert recalled.accepted is not None
+        assert recalled.accepted.selection is not None
+        assert recalled.accepted.selection.names.equals(part.names)
+
+
 @pytest.mark.parametrize("what", sorted(EVERYTHING))
 def test_another_question_has_no_answer(what: str) -> None:
     others: dict[str, dict[str, Any]] = {
