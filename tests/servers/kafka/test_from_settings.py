@@ -9,6 +9,9 @@ import pytest
 
 from broker_core.catalog import SqliteCatalog
 from broker_core.kafka.configs import InvalidConfig
+from broker_core.servers.admission.file_budget import FileBudget
+from broker_core.servers.kafka.from_settings import _options
+from broker_core.settings import KafkaSettings, PulsarSettings, Settings
 from broker_core.wire.kafka import LIST_TOPICS
 from tests.support.kafka_serving import kafka_broker, raw_client
 from tests.support.kafka_topics import create
@@ -22,6 +25,12 @@ def test_the_address_is_that_of_the_settings(tmp_path: Path) -> None:
             assert broker.kafka_tls_address is None
 
     asyncio.run(scene())
+
+
+def test_the_times_of_connections_are_those_of_the_pulsar_server() -> None:
+    settings = Settings(pulsar=PulsarSettings(write_timeout=3.0, min_write_rate=4096))
+    times = _options(KafkaSettings(), settings, FileBudget.of(1024, 24)).times
+    assert (times.write_timeout, times.min_write_rate) == (3.0, 4096)
 
 
 def test_a_broker_without_kafka_imports_nothing_of_it() -> None:

@@ -126,6 +126,8 @@ async def test_an_acl_on_a_hidden_topic_is_refused_as_on_a_missing_one(
         errors = {row[:3]: (type(error), str(error)) for row, error in made.errors.items()}
         assert errors.keys() == {(_TOPIC, "never.there", _LITERAL), _HIDDEN, _NOT_THERE}
         assert len(set(errors.values())) == 1
+        (alone,) = (await client.create_acls([asked[_HIDDEN]])).errors.values()
+        assert (type(alone), str(alone)) in errors.values()
         # What is made is shown, and is deleted again.
         mine = AclFilter(principal="User:eve")
         assert {row[:3] for row in await client.describe_acls(mine)} == asked.keys() - errors.keys()
