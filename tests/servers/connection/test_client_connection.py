@@ -97,6 +97,8 @@ class LineHandler:
     def handle(self, command: bytes) -> bytes | Echo | Awaited | Closing | None:
         if command == b"bad frame":
             raise UnicodeError("no line")
+        if command == b"broken":
+            raise KeyError("broken")
         if command == b"hello" or self.draining:
             return b"hello\n" if not self.draining else None
         if command == b"bye":
@@ -228,7 +230,10 @@ async def test_a_connection_has_a_thousand_requests_at_the_most() -> None:
         assert [await peer.line() for _ in range(1000)] == [b"<later>\n"] * 1000
 
 
-@pytest.mark.parametrize(("sent", "reason"), [(b"bad frame\n", "bad_frame"), (b"bug\n", "internal")])
+@pytest.mark.parametrize(
+    ("sent", "reason"),
+    [(b"bad frame\n", "bad_frame"), (b"broken\n", "internal"), (b"bug\n", "internal")],
+)
 async def test_what_closes_a_connection(sent: bytes, reason: str) -> None:
     async with connected() as peer:
         await peer.send(sent)
