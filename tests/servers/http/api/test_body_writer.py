@@ -191,6 +191,7 @@ async def test_a_client_that_does_not_read_holds_little_and_is_cut(
             assert direct(served) <= 2 * BLOCK
             await eventually(is_cut)
             await eventually(lambda: direct(served) == 0)
+            await eventually(lambda: not len(served.broker._clients))
         assert [event["event"] for event in logs] == ["an HTTP client has stopped reading"]
         sock.close()
 

@@ -50,6 +50,8 @@ async def test_clients_of_all_protocols_are_in_one_list(tmp_path: Path) -> None:
                 assert (await served.ask(f"{CLIENTS}?order={order}&limit=1")).json["total"] == said["total"]
             only = (await served.ask(f"{CLIENTS}?namespace=public/*&address={pulsar['address']}")).json
             assert [each["transport"] for each in only["items"]] == ["pulsar"]
+            async with aiohttp.ClientSession() as other, other.get(served.url + CLIENTS) as response:
+                assert (await response.json())["total"] == said["total"] + 1
         await eventually(lambda: len(served.broker._clients) == 1)  # that of HTTP itself
 
 
