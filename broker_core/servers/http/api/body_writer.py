@@ -30,7 +30,6 @@ from broker_core.memory import SMALL_ANSWER, Permit, PermitBudget
 from broker_core.servers.connection import LEAST_PIECE, LargeAnswer, ReaderPace, piece_for
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.negotiation import takes_gzip
-from broker_core.servers.http.served_connection import abort
 
 __all__ = ["RenderedBody", "write_body"]
 
@@ -282,7 +281,10 @@ async def _permit(request: ApiRequest, budget: PermitBudget, size: int) -> Permi
 
 
 async def _drain(request: ApiRequest, seconds: float) -> None:
-    """Wait until all that was written is with the kernel; cut a peer off that takes none of it in this time."""
+    """Wait until all that was written is with the kernel.
+
+    Raises :exc:`ConnectionResetError`, which ends the connection, if the peer takes none of it in this time.
+    """
     if not request.http.protocol.writing_paused:
         return
     if not await ended_within(seconds, request.http.writer.drain()):
@@ -293,5 +295,4 @@ async def _drain(request: ApiRequest, seconds: float) -> None:
             client=request.asker.client_version,
             seconds=round(seconds, 1),
         )
-        abort(request.http)
         raise ConnectionResetError("the client does not read")

@@ -28,7 +28,6 @@ from broker_core.servers.http.api.events.event_text import (
 from broker_core.servers.http.api.events.subscriber import Subscriber
 from broker_core.servers.http.api.listing_problems import require_filtered, warning_headers, warning_members
 from broker_core.servers.http.api.negotiation import VARY
-from broker_core.servers.http.served_connection import abort
 from broker_core.service import ListingFeed
 
 __all__ = ["EVENT_STREAM", "LAST_EVENT_ID", "stream_topics"]
@@ -221,7 +220,6 @@ class _TopicStream:
         http = self._request.http
         if not await ended_within(self._timeout, http.writer.drain()):
             self._request.services.metrics.connection_closed("stalled")
-            abort(http)
             raise ConnectionResetError("the client does not read")
         await self._check_slow_reader()
 
@@ -230,5 +228,4 @@ class _TopicStream:
         with contextlib.suppress(Exception):  # as above
             if await self._is_admitted():
                 return
-        abort(self._request.http)
         raise ConnectionResetError("the client may not read any more") from None
