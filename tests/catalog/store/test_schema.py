@@ -1,12 +1,12 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from broker_core.catalog.store import schema
 from broker_core.catalog.store.schema import APPLICATION_ID, SCHEMA_VERSION, is_blank, make_tables, pragma
 
 
@@ -33,6 +33,6 @@ def test_the_write_ahead_log_comes_when_another_process_lets_go(
         closing(sqlite3.connect(path, isolation_level=None)) as connection,
     ):
         other.execute("BEGIN IMMEDIATE")
-        monkeypatch.setattr(schema.time, "sleep", lambda _: other.execute("ROLLBACK"))
+        monkeypatch.setattr(time, "sleep", lambda _: other.execute("ROLLBACK"))
         make_tables(connection)
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)

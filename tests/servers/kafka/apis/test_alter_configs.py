@@ -152,11 +152,12 @@ async def test_a_request_of_more_resources_than_the_most_changes_none(
 ) -> None:
     monkeypatch.setattr("broker_core.servers.kafka.apis.alter_configs.MOST_CHANGES", 2)
     names = ("a", "b", "c")
+    change: list[Change] = [("retention.ms", _SET, "5")]
     for name in names:
         create(catalog, name, 1)
     async with kafka_broker(catalog.path.parent) as broker:
         for most, code in ((3, 44), (2, 0)):
-            request = _incremental(*((2, name, [("retention.ms", _SET, "5")]) for name in names[:most]))
+            request = _incremental(*((2, name, change) for name in names[:most]))
             rows = (await ask_once(broker, INCREMENTAL_ALTER_CONFIGS, 1, request))["responses"]
             assert [row["error_code"] for row in rows] == [code] * most
             assert _configs(catalog) == ({} if code else {"retention.ms": "5"})
