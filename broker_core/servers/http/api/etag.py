@@ -1,4 +1,4 @@
-"""Entity tags of listings and topics, and the conditions of requests: ``If-Match``, ``If-None-Match`` (RFC 9110)."""
+"""Entity tags of topics, and the conditions of requests: ``If-Match``, ``If-None-Match`` (RFC 9110)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ __all__ = [
     "KNOWN",
     "EntityTags",
     "check_conditions",
-    "listing_etag",
     "topic_etag",
 ]
 
@@ -32,11 +31,6 @@ _ENTITY_TAGS: Final[Schema] = {
     "format": "entity-tags",
     "pattern": r'^(\*|(W/)?"[!#-~]*"(, ?(W/)?"[!#-~]*")*)$',
 }
-
-
-def listing_etag(opaque: str) -> str:
-    """The header ``ETag`` for a listing: weak, since its forms (JSON, text, gzip ...) differ in bytes."""
-    return f'W/"{opaque}"'
 
 
 def topic_etag(topic: TopicRecord) -> str:

@@ -32,7 +32,7 @@ from broker_core.pipeline import Answer
 from broker_core.plugin_api import ListingRequest
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.body_writer import RenderedBody, write_body
-from broker_core.servers.http.api.etag import KNOWN, EntityTags, listing_etag
+from broker_core.servers.http.api.etag import KNOWN, EntityTags
 from broker_core.servers.http.api.json_object import JsonObject
 from broker_core.servers.http.api.listing_problems import (
     require_filtered,
@@ -54,6 +54,7 @@ __all__ = [
     "ListingEnd",
     "answer_to",
     "details_body",
+    "has_listing",
     "listing_headers",
     "names_body",
     "whole_listing",
@@ -177,9 +178,10 @@ async def whole_listing(
         question = replace(question, topics_hash=known.lone)
     answer = await answer_to(request, question, uncompiled)
     with sending(answer):
-        headers = listing_headers(answer) | {"ETag": listing_etag(answer.topics_hash)}
+        headers = listing_headers(answer)
+        is_known = has_listing(request, headers, answer.topics_hash)
         selection = answer.selection
-        if selection is None or (known is not None and known.matches(headers["ETag"], weakly=True)):
+        if selection is None or is_known:
             return web.Response(status=304, headers=headers)
         if len(selection) > most:
             return None
@@ -198,6 +200,16 @@ def listing_headers(answer: Answer) -> dict[str, str]:
     filtered = "true" if answer.filtered else "false"
     headers = {"Vary": VARY, "Cache-Control": "private, no-cache", FILTERED: filtered}
     return headers | warning_headers(answer.warnings)
+
+
+def has_listing(request: ApiRequest, headers: dict[str, str], tag: str) -> bool:
+    """Add the ``ETag`` of a listing to the headers of its answer; whether the client has that listing already.
+
+    The tag is weak, since the forms of a listing (JSON, text, gzip ...) differ in bytes.
+    """
+    headers["ETag"] = f'W/"{tag}"'
+    known: EntityTags | None = request.values[KNOWN.name]
+    return known is not None and known.matches(headers["ETag"], weakly=True)
 
 
 async def write_listing(

@@ -24,7 +24,6 @@ from broker_core.plugin_api import ListingRequest
 from broker_core.redaction import quoted
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.body_writer import RenderedBody
-from broker_core.servers.http.api.etag import KNOWN, EntityTags, listing_etag
 from broker_core.servers.http.api.listing_problems import sending, warning_members
 from broker_core.servers.http.api.namespaces.plugin_views import is_plain
 from broker_core.servers.http.api.operation import Parameter
@@ -39,6 +38,7 @@ from broker_core.servers.http.api.topics.listing_answer import (
     PlanObject,
     answer_to,
     details_body,
+    has_listing,
     listing_headers,
     names_body,
     write_listing,
@@ -221,11 +221,8 @@ async def paged_listing(
         following = None if answer.next is None else cursor_of(answer.next)
         headers = listing_headers(answer) | _link(request.http, following, media_type)
         tag = _tag(request, paged, answer, version)
-        if tag is not None:
-            headers["ETag"] = listing_etag(tag)
-            known: EntityTags | None = request.values[KNOWN.name]
-            if known is not None and known.matches(headers["ETag"], weakly=True):
-                return web.Response(status=304, headers=headers)
+        if tag is not None and has_listing(request, headers, tag):
+            return web.Response(status=304, headers=headers)
         more: dict[str, Any] = {}
         if paged.count:
             total = total or _Total(answer.topics, answer.topics_hash)
