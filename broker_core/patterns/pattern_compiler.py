@@ -214,7 +214,7 @@ def compile_pattern(raw: str, *, max_length: int = MAX_LENGTH, remember: bool = 
 
     It takes up to 20 ms, most of them with the interpreter's lock: a server tries :func:`compile_now` first.
     """
-    pattern = _known_or_compiled(raw, max_length, _always, remember=remember)
+    pattern = _known_or_compiled(raw, max_length, None, remember=remember)
     assert pattern is not None
     return pattern
 
@@ -225,26 +225,22 @@ def compile_now(raw: str, *, max_length: int, has_time: Callable[[], bool]) -> T
     That is so if it is remembered, if nothing has to be compiled (literal text with or without ``.*`` after it) and, if
     ``has_time()`` is true, if the text itself shows that the program is small.
     """
-    return _known_or_compiled(raw, max_length, lambda text: has_time() and _is_quick(text))
+    return _known_or_compiled(raw, max_length, has_time)
 
 
 def _known_or_compiled(
-    raw: str, max_length: int, may_compile: Callable[[str], bool], *, remember: bool = True
+    raw: str, max_length: int, has_time: Callable[[], bool] | None, *, remember: bool = True
 ) -> TopicsPattern | None:
-    """The pattern; ``None`` if its text, without the scheme, has to be compiled and may not be."""
+    """The pattern; ``None`` if it has to be compiled, and ``has_time`` is given and that may take long."""
     raw = str.__str__(raw)  # the characters of a subclass of str, whose methods could change their answers
     known = _too_long(raw, max_length) or (REMEMBERED.get(raw) if remember else None)
     if known is not None:
         return known
     text = strip_scheme(raw)
     pattern = _plain(raw, text)
-    if pattern is None and may_compile(text):
+    if pattern is None and (has_time is None or (has_time() and _is_quick(text))):
         pattern = _compile(raw, text)
     return None if pattern is None else _keep(pattern, remember=remember)
-
-
-def _always(_text: str) -> bool:
-    return True
 
 
 def _too_long(raw: str, max_length: int) -> TopicsPattern | None:
