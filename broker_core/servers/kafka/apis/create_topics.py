@@ -185,7 +185,7 @@ def _success(call: KafkaCall, topic: TopicToCreate, topic_id: uuid.UUID) -> Fiel
     # The right of DescribeConfigs: not all clients that may create a topic may see the server's configs in it.
     if not (
         call.services.authorizer.allows(call, Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, name)
-        and call.may_list(name)
+        and call.services.pipeline.authorization.may_list(call.asker, topic.name)
     ):
         return row | {"topic_config_error_code": ErrorCode.TOPIC_AUTHORIZATION_FAILED}
     return row | {
