@@ -199,10 +199,8 @@ class Array(Kind):
             return [read_one(reader) for _ in range(count)]
 
         def write(writer: Writer, value: Sequence[Any] | Encoded | Numbered | EncodedRows | None) -> None:
-            if isinstance(value, Numbered):
-                value = value.part(0, value.count)
-            elif isinstance(value, EncodedRows):
-                value = value.encoded()
+            if not isinstance(value, list):
+                value = _encoded(value)
             if isinstance(value, Encoded):
                 writer.length(value.count, compact=flexible)
                 for piece in value.pieces:
@@ -213,6 +211,17 @@ class Array(Kind):
                 write_one(writer, each)
 
         return Codec(read, write) if nullable else Codec(_not_null(read), _given(write))
+
+
+def _encoded(
+    value: Sequence[Any] | Encoded | Numbered | EncodedRows | None,
+) -> Sequence[Any] | Encoded | None:
+    """The elements of an array as they are written: all together if they are encoded, or each by itself."""
+    if isinstance(value, Encoded):
+        return value
+    if isinstance(value, Numbered):
+        return value.part(0, value.count)
+    return value.encoded() if isinstance(value, EncodedRows) else value
 
 
 @dataclass(frozen=True, slots=True)
@@ -389,16 +398,16 @@ def struct_codec(
     fresh = [(name, start) for name, start in unread.items() if isinstance(start, _MUTABLE)]
     names = frozenset(unread) | {part.name for part in plain}
     reads: list[tuple[Any, Callable[[Reader], Any]]] = []  # by a name, or by a tuple of names
-    writes: list[Callable[[Writer, Callable[..., Any]], None]] = []
+    writes: list[tuple[Any, Any, Callable[..., Any]]] = []  # by a name and its default, or by pairs of them
     for packed, group in groupby(plain, lambda part: bool(part.codec.packed)):
         parts = list(group)
         if packed and len(parts) > 1:
             together = struct.Struct(">" + "".join(part.codec.packed for part in parts))
             reads.append((tuple(part.name for part in parts), partial(Reader.unpacked, values=together)))
-            writes.append(_writing(together, parts))
+            writes.append((tuple((part.name, part.start) for part in parts), None, together.pack))
         else:
             reads += [(part.name, part.codec.read) for part in parts]
-            writes += [_writing_one(part) for part in parts]
+            writes += [(part.name, part.start, part.codec.write) for part in parts]
 
     def read(reader: Reader) -> dict[str, Any]:
         value = constant.copy()
@@ -420,11 +429,14 @@ def struct_codec(
         return value
 
     def write(writer: Writer, value: Mapping[str, Any]) -> None:
-        if not value.keys() <= names:
+        if not names.issuperset(value):
             raise KeyError(f"no fields: {sorted(value.keys() - names)}")
         get = value.get
-        for write_next in writes:
-            write_next(writer, get)
+        for key, default, write_next in writes:
+            if key.__class__ is str:
+                write_next(writer, get(key, default))
+            else:
+                writer.raw(write_next(*[get(name, start) for name, start in key]))
         if flexible:
             given = [
                 (tag, part.codec, value[part.name])
@@ -440,24 +452,3 @@ def struct_codec(
                 writer.raw(inner.joined())
 
     return Codec(read, write)
-
-
-def _writing(
-    together: struct.Struct, parts: Sequence[FieldCodec]
-) -> Callable[[Writer, Callable[..., Any]], None]:
-    items = [(part.name, part.start) for part in parts]
-    pack = together.pack
-
-    def write(writer: Writer, get: Callable[..., Any]) -> None:
-        writer.raw(pack(*[get(name, start) for name, start in items]))
-
-    return write
-
-
-def _writing_one(part: FieldCodec) -> Callable[[Writer, Callable[..., Any]], None]:
-    name, start, (_, write_one, _) = part
-
-    def write(writer: Writer, get: Callable[..., Any]) -> None:
-        write_one(writer, get(name, start))
-
-    return write
