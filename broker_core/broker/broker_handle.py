@@ -12,9 +12,8 @@ from prometheus_client import CollectorRegistry
 from broker_core.change_log import ChangeLog
 from broker_core.concurrency import running_loop
 from broker_core.errors import Cause, ListingFailed
-from broker_core.metrics import QuestionCount
 from broker_core.names import NamespaceName
-from broker_core.pipeline import Pipeline
+from broker_core.pipeline import Pipeline, QuestionCount
 from broker_core.plugins import as_problems
 
 __all__ = ["BrokerHandle"]

@@ -1,4 +1,4 @@
-"""Metrics of a broker and its plugins, for Prometheus, and the most frequent questions."""
+"""Metrics of a broker and its plugins, for Prometheus."""
 
 from __future__ import annotations
 
@@ -7,13 +7,6 @@ from typing import TYPE_CHECKING
 from broker_core.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from broker_core.metrics.frequent_questions import (
-        QuestionCount,
-        QuestionCounter,
-        QuestionKey,
-        question_lines,
-        question_record,
-    )
     from broker_core.metrics.history import INTERVAL, History
     from broker_core.metrics.metrics import Buckets, Metrics
     from broker_core.metrics.permit_metrics import show_permits
@@ -24,12 +17,7 @@ __all__ = [
     "Buckets",
     "History",
     "Metrics",
-    "QuestionCount",
-    "QuestionCounter",
-    "QuestionKey",
     "metric_prefix",
-    "question_lines",
-    "question_record",
     "show_permits",
     "watch_event_loop",
 ]
@@ -42,12 +30,7 @@ __getattr__ = lazy_exports(
         "History": ".history",
         "INTERVAL": ".history",
         "Metrics": ".metrics",
-        "QuestionCount": ".frequent_questions",
-        "QuestionCounter": ".frequent_questions",
-        "QuestionKey": ".frequent_questions",
         "metric_prefix": ".plugin_metrics",
-        "question_lines": ".frequent_questions",
-        "question_record": ".frequent_questions",
         "show_permits": ".permit_metrics",
         "watch_event_loop": ".metrics",
     },

@@ -7,7 +7,7 @@ from broker_core.pipeline.change_notices import ChangeNotices
 from broker_core.pipeline.explanation import explain, pattern_facts
 from broker_core.pipeline.pipeline import Pipeline
 from broker_core.pipeline.reports.event_sinks import EventSinks, open_event_sinks
-from broker_core.pipeline.reports.finished_listings import Ended, one_line_of_denials
+from broker_core.pipeline.reports.finished_listings import Ended, QuestionCount, one_line_of_denials
 from broker_core.pipeline.request.listing_in_progress import AcceptedAnswer, ListingTables
 from broker_core.pipeline.request.steps import PipelineOptions
 from broker_core.pipeline.runs.in_flight import NextRuns
@@ -24,6 +24,7 @@ __all__ = [
     "NextRuns",
     "Pipeline",
     "PipelineOptions",
+    "QuestionCount",
     "QuestionText",
     "QuestionWarning",
     "ReusableAnswer",

@@ -1,25 +1,40 @@
-"""The answers of the pipeline, the traces of how they came about, and the text of their questions."""
+"""The answers of the pipeline, the traces of how they came about, and the text of their questions.
+
+Warnings about questions that select otherwise than they seem are computed here for all transports, which show them.
+"""
 
 from __future__ import annotations
 
 import time
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
+from typing import ClassVar, Final, Literal, NamedTuple, TypeAlias
 
 import pyarrow as pa
 
 from broker_core.errors import ListingFailed
 from broker_core.listing import Details, Listing, Position, Selection, TopicTable
 from broker_core.memory import Leases, Permit, PermitBudget
-from broker_core.plugin_api import ListingRequest
-from broker_core.plugins import ChainStep
+from broker_core.names import Mode, NamespaceName
+from broker_core.patterns import no_match
+from broker_core.plugin_api import PROPERTY, DefaultLister, ListingRequest
+from broker_core.plugins import ChainStep, Dispatcher
+from broker_core.redaction import cut_short, quoted
 
-if TYPE_CHECKING:
-    from broker_core.metrics import QuestionKey
+__all__ = [
+    "Answer",
+    "QuestionKey",
+    "QuestionText",
+    "QuestionWarning",
+    "QuestionWarnings",
+    "RestTrace",
+    "ReusableAnswer",
+    "Trace",
+]
 
-__all__ = ["Answer", "QuestionText", "QuestionWarning", "RestTrace", "ReusableAnswer", "Trace"]
+#: A question without its asker: namespace, mode, pattern, and the pairs of properties that select, in order.
+QuestionKey: TypeAlias = tuple[str, Mode, str | None, tuple[tuple[str, str], ...]]
 
 
 class QuestionWarning(NamedTuple):
@@ -214,3 +229,58 @@ class ReusableAnswer:
             answer.changed,
             answer.plan,
         )
+
+
+#: Properties that are named.
+_MOST_NAMED: Final = 5
+_NAMED: Final = 40  # characters of each
+
+
+@dataclass(slots=True, eq=False)
+class QuestionWarnings:
+    """Finds the warnings about questions; one for a pipeline."""
+
+    _lister: DefaultLister
+    _dispatcher: Dispatcher
+
+    def of(self, request: ListingRequest, *, filtered: bool, topics: int) -> tuple[QuestionWarning, ...]:
+        """The warnings about a question whose answer has ``topics`` names; most questions cost next to nothing."""
+        # A match of the pattern shows that it can match, whatever its lister takes for a match.
+        unmatched = request.pattern is not None and not (filtered and topics)
+        if not unmatched and not request.properties:
+            return ()
+        return tuple(self._found(request, filtered=filtered, unmatched=unmatched))
+
+    def _found(
+        self, request: ListingRequest, *, filtered: bool, unmatched: bool
+    ) -> Iterator[QuestionWarning]:
+        pattern = request.pattern
+        if pattern is not None and unmatched:
+            text = no_match(pattern, request.namespace)
+            if text is not None:
+                yield QuestionWarning("pattern", text)
+            if not filtered:
+                reason = cut_short(pattern.reason) if pattern.reason else "patterns.evaluate is false"
+                yield QuestionWarning(
+                    "unfiltered",
+                    f"this server does not apply the topics pattern {quoted(pattern.raw)} ({reason}): topics that do "
+                    "not match it are for the client to leave out",
+                )
+        if request.properties:
+            read = self._read(request.namespace)
+            unread = [] if read is None else sorted(key for key in request.properties if key not in read)
+            if unread:
+                named = ", ".join(repr(key[:_NAMED]) for key in unread[:_MOST_NAMED])
+                more = f" and {len(unread) - _MOST_NAMED} more" if len(unread) > _MOST_NAMED else ""
+                yield QuestionWarning(
+                    "properties",
+                    f"no topic of {request.namespace} is selected by the property {named}{more}: the answer is the one "
+                    "without it (catalog.property_keys and plugins say which properties select)",
+                )
+
+    def _read(self, namespace: NamespaceName) -> frozenset[str] | None:
+        """The properties that the default lister and the plugins of a namespace select by; ``None`` for any."""
+        words, plugins = self._lister.depends_on, self._dispatcher.selecting_properties(namespace)
+        if "properties" in words or plugins is None:
+            return None
+        return plugins | {word.removeprefix(PROPERTY) for word in words if word.startswith(PROPERTY)}

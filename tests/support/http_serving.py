@@ -7,7 +7,7 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
-from broker_core.metrics.frequent_questions import QuestionCounter
+from broker_core.pipeline.reports.finished_listings import QuestionCounter
 from broker_core.servers.http import Endpoints, HttpServer, Readiness
 
 __all__ = ["Served"]

@@ -1,7 +1,7 @@
 """Reports of finished listings: counted by metrics and by question, sent to observers, written to the access log.
-Denials by rules are logged here too: one line for each, or one for all of a request, which may name many topics.
 
-Warnings about questions that select otherwise than they seem are computed here for all transports, which show them.
+Questions are counted in bounded memory and without secrets, so that the most frequent ones can be shown. Denials by
+rules are logged here too: one line for each, or one for all of a request, which may name many topics.
 """
 
 from __future__ import annotations
@@ -12,16 +12,23 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import partial
+from sys import getsizeof
 from typing import Any, Final, NoReturn, TypeAlias
 
 import structlog
 
 from broker_core.access import Access, Asker
 from broker_core.errors import BrokerCoreError, Cause, ListingFailed
-from broker_core.metrics import Metrics, QuestionCounter
-from broker_core.names import NamespaceName
-from broker_core.patterns import no_match
-from broker_core.pipeline.answer import Answer, QuestionText, QuestionWarning, ReusableAnswer, Trace
+from broker_core.metrics import Metrics
+from broker_core.names import Mode
+from broker_core.pipeline.answer import (
+    Answer,
+    QuestionKey,
+    QuestionText,
+    QuestionWarning,
+    ReusableAnswer,
+    Trace,
+)
 from broker_core.pipeline.reports.event_sinks import (
     AccessLines,
     EventSinks,
@@ -30,11 +37,17 @@ from broker_core.pipeline.reports.event_sinks import (
     refused,
 )
 from broker_core.pipeline.request.steps import PipelineOptions
-from broker_core.plugin_api import PROPERTY, DefaultLister, ListingOutcome, ListingRequest
+from broker_core.plugin_api import ListingOutcome, ListingRequest
 from broker_core.plugins import Dispatcher
-from broker_core.redaction import cut_short, quoted
 
-__all__ = ["Ended", "FinishedListings", "QuestionWarnings", "log_denial", "one_line_of_denials"]
+__all__ = [
+    "Ended",
+    "FinishedListings",
+    "QuestionCount",
+    "QuestionCounter",
+    "log_denial",
+    "one_line_of_denials",
+]
 
 #: Called once an answer was sent, or with why it could not be.
 Ended: TypeAlias = Callable[[ListingFailed | None], None]
@@ -292,59 +305,107 @@ def _failure(request: ListingRequest, error: Exception) -> ListingFailed:
     return failure
 
 
-#: Properties that are named.
-_MOST_NAMED: Final = 5
-_NAMED: Final = 40  # characters of each
+@dataclass(frozen=True, slots=True)
+class QuestionCount:
+    """One question with how often it was asked (at most ``error`` too high) and the seconds its answers took.
+
+    ``last_asked`` is in seconds since 1970.
+    """
+
+    namespace: str
+    mode: Mode
+    topics_pattern: str | None
+    properties: tuple[tuple[str, str], ...]
+    count: int
+    error: int
+    seconds: float
+    last_asked: float
 
 
-@dataclass(slots=True, eq=False)
-class QuestionWarnings:
-    """Finds the warnings about questions; one for a pipeline."""
+class QuestionCounter:
+    """Counts questions; holds at most ``capacity`` of them, none with a text over ``max_text`` characters.
 
-    _lister: DefaultLister
-    _dispatcher: Dispatcher
+    ``max_bytes`` bounds the memory of all their text, since clients choose it: if questions are long, there is room for
+    fewer of them. Each takes some 400 bytes besides. ``clock`` gives seconds since 1970.
 
-    def of(self, request: ListingRequest, *, filtered: bool, topics: int) -> tuple[QuestionWarning, ...]:
-        """The warnings about a question whose answer has ``topics`` names; most questions cost next to nothing."""
-        # A match of the pattern shows that it can match, whatever its lister takes for a match.
-        unmatched = request.pattern is not None and not (filtered and topics)
-        if not unmatched and not request.properties:
-            return ()
-        return tuple(self._found(request, filtered=filtered, unmatched=unmatched))
+    Counts are those of the Space-Saving sketch (Metwally et al., 2005), emptied in batches: with room for ``n``
+    questions, every question asked more than ``total / n`` times is in it, and ``error`` bounds by how much a count may
+    be too high. Askers are not recorded, and of the properties only the keys that select topics.
+    """
 
-    def _found(
-        self, request: ListingRequest, *, filtered: bool, unmatched: bool
-    ) -> Iterator[QuestionWarning]:
-        pattern = request.pattern
-        if pattern is not None and unmatched:
-            text = no_match(pattern, request.namespace)
-            if text is not None:
-                yield QuestionWarning("pattern", text)
-            if not filtered:
-                reason = cut_short(pattern.reason) if pattern.reason else "patterns.evaluate is false"
-                yield QuestionWarning(
-                    "unfiltered",
-                    f"this server does not apply the topics pattern {quoted(pattern.raw)} ({reason}): topics that do "
-                    "not match it are for the client to leave out",
-                )
-        if request.properties:
-            read = self._read(request.namespace)
-            unread = [] if read is None else sorted(key for key in request.properties if key not in read)
-            if unread:
-                named = ", ".join(repr(key[:_NAMED]) for key in unread[:_MOST_NAMED])
-                more = f" and {len(unread) - _MOST_NAMED} more" if len(unread) > _MOST_NAMED else ""
-                yield QuestionWarning(
-                    "properties",
-                    f"no topic of {request.namespace} is selected by the property {named}{more}: the answer is the one "
-                    "without it (catalog.property_keys and plugins say which properties select)",
-                )
+    def __init__(
+        self,
+        capacity: int = 4096,
+        *,
+        max_text: int = 1024,
+        max_bytes: int = 1024 * 1024,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.capacity = capacity
+        self.max_text = max_text
+        self.max_bytes = max_bytes
+        self._clock = clock
+        self._counts: dict[QuestionKey, list[float]] = {}  # count, error, seconds, last asked
+        self._floor = 0  # the most that a question which is not here may have been counted before
+        self._bytes = 0
 
-    def _read(self, namespace: NamespaceName) -> frozenset[str] | None:
-        """The properties that the default lister and the plugins of a namespace select by; ``None`` for any."""
-        words, plugins = self._lister.depends_on, self._dispatcher.selecting_properties(namespace)
-        if "properties" in words or plugins is None:
-            return None
-        return plugins | {word.removeprefix(PROPERTY) for word in words if word.startswith(PROPERTY)}
+    def record(
+        self,
+        namespace: str,
+        mode: Mode,
+        topics_pattern: str | None,
+        properties: Mapping[str, str],
+        seconds: float,
+    ) -> None:
+        """Count one answer. ``properties`` are only the ones that select."""
+        pairs = tuple(sorted(properties.items())) if properties else ()
+        key = (namespace, mode, topics_pattern, pairs)
+        if self.again(key, seconds):
+            return
+        text = len(topics_pattern or "") + sum(len(name) + len(value) for name, value in pairs)
+        if text > self.max_text:
+            return
+        size = _text_bytes(key)
+        if size > self.max_bytes:
+            return
+        while self._counts and (len(self._counts) >= self.capacity or self._bytes + size > self.max_bytes):
+            self._make_room()
+        self._counts[key] = [self._floor + 1, self._floor, seconds, self._clock()]
+        self._bytes += size
+
+    def again(self, key: QuestionKey, seconds: float) -> bool:
+        """Count one more answer to a question that is here; false if it is not. It is called for each watcher."""
+        entry = self._counts.get(key)
+        if entry is None:
+            return False
+        entry[0] += 1
+        entry[2] += seconds
+        entry[3] = self._clock()
+        return True
+
+    def _make_room(self) -> None:
+        """Drop the least frequent quarter at once, so that a new question costs a constant on average."""
+        ordered = sorted(self._counts.items(), key=lambda item: item[1][0])
+        leaving = ordered[: max(1, len(ordered) // 4)]
+        self._floor = int(leaving[-1][1][0])
+        for key, _ in leaving:
+            del self._counts[key]
+            self._bytes -= _text_bytes(key)
+
+    def most_frequent(self, limit: int | None = None) -> list[QuestionCount]:
+        """The questions, the most frequent first."""
+        ordered = sorted(self._counts.items(), key=lambda item: (-item[1][0], -item[1][2]))[:limit]
+        return [
+            QuestionCount(*key, int(count), int(error), seconds, last_asked)
+            for key, (count, error, seconds, last_asked) in ordered
+        ]
+
+
+def _text_bytes(key: QuestionKey) -> int:
+    """The memory of a key's strings; a character takes one to four bytes of it."""
+    namespace, _, pattern, pairs = key
+    texts = [namespace, *(text for pair in pairs for text in pair)]
+    return sum(getsizeof(text) for text in texts) + (0 if pattern is None else getsizeof(pattern))
 
 
 #: The topics that a line about denials names.

@@ -1,18 +1,20 @@
-"""The namespaces that an HTTP client may list by the gates, and the filter of shown questions by them."""
+"""The namespaces that an HTTP client may list by the gates, and the frequent questions about them, as JSON lines."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from typing import Final, Protocol, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final, Protocol, TypeVar
 
 from broker_core.access import Access, Asker
+from broker_core.compact_json import ascii_json
 from broker_core.errors import ListingFailed
 from broker_core.names import NamespaceName
-from broker_core.pipeline import Pipeline
+from broker_core.pipeline import Pipeline, QuestionCount
 from broker_core.plugins import RefusedByPlugin
 
-__all__ = ["allowed_questions", "let_in"]
+__all__ = ["allowed_questions", "let_in", "question_lines", "question_record"]
 
 #: Namespaces that gates are asked about at a time: half of a plugin's threads, so that clients have the others.
 _AT_A_TIME: Final = 4
@@ -79,3 +81,27 @@ async def let_in(
     except* ListingFailed as failures:
         raise failures.exceptions[0] from None
     return [namespace for namespace, task in zip(namespaces, checks, strict=True) if task.result()]
+
+
+def question_lines(questions: Iterable[QuestionCount]) -> Iterator[str]:
+    """JSON lines, of which each is also a line of a file of patterns for a batch.
+
+    ``namespace``, ``mode`` (``PERSISTENT``, ``NON_PERSISTENT`` or ``ALL``), ``pattern`` (``null`` without one) and
+    ``properties`` are the question; ``count``, ``error``, ``seconds`` and ``last_asked`` (UTC) are its counts.
+    """
+    for each in questions:
+        yield ascii_json(question_record(each)) + "\n"
+
+
+def question_record(question: QuestionCount) -> dict[str, Any]:
+    """The members of a line of :func:`question_lines`."""
+    return {
+        "namespace": question.namespace,
+        "mode": question.mode.name,
+        "pattern": question.topics_pattern,
+        "properties": dict(question.properties),
+        "count": question.count,
+        "error": question.error,
+        "seconds": round(question.seconds, 6),
+        "last_asked": datetime.fromtimestamp(question.last_asked, UTC).isoformat(timespec="seconds"),
+    }

@@ -16,8 +16,9 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
 from broker_core.access import Asker, names_elsewhere
-from broker_core.metrics import QuestionCount, question_lines
+from broker_core.pipeline import QuestionCount
 from broker_core.reloads import Reloads, SettingsDifference
+from broker_core.servers.http.allowed_questions import question_lines
 from broker_core.servers.http.api import WebPages
 from broker_core.servers.http.http_access import HttpAccess, Right
 from broker_core.servers.http.json_responses import json_response

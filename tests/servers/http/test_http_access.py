@@ -17,8 +17,8 @@ from broker_core.access.authentication import AuthenticationFailed, Authenticato
 from broker_core.access.authorization import Authorization
 from broker_core.access.peer import Peer
 from broker_core.access.principal import Principal
-from broker_core.metrics.frequent_questions import QuestionCount
 from broker_core.metrics.metrics import Metrics
+from broker_core.pipeline.reports.finished_listings import QuestionCount
 from broker_core.servers.http import (
     Endpoints,
     HttpAccess,

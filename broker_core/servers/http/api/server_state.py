@@ -12,8 +12,9 @@ from pydantic import ConfigDict, Field
 
 from broker_core.errors import Cause, ListingFailed
 from broker_core.memory import CacheState, PermitBudget
-from broker_core.metrics import INTERVAL, QuestionCount, question_record
-from broker_core.servers.http.allowed_questions import allowed_questions
+from broker_core.metrics import INTERVAL
+from broker_core.pipeline import QuestionCount
+from broker_core.servers.http.allowed_questions import allowed_questions, question_record
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.bounded_answer import shown_first
 from broker_core.servers.http.api.json_object import JsonObject, time_text

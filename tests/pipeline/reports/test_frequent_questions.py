@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from sys import getsizeof
 
@@ -10,8 +9,9 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from broker_core.metrics.frequent_questions import QuestionCounter, question_lines
 from broker_core.names import Mode
+from broker_core.pipeline.reports.finished_listings import QuestionCounter
+from broker_core.servers.http.allowed_questions import question_lines
 
 
 def ask(counter: QuestionCounter, pattern: str | None, times: int = 1, **properties: str) -> None:
@@ -87,37 +87,6 @@ def test_what_is_counted_of_the_text_is_let_go_with_it() -> None:
     tiny = QuestionCounter(max_bytes=10)
     ask(tiny, "a")
     assert (tiny._bytes, tiny.most_frequent()) == (0, [])
-
-
-def test_a_line_is_a_line_of_a_file_of_patterns() -> None:
-    times = iter([0.0, 1_772_360_100.4, 2_000_000_000.0])
-    counter = QuestionCounter(clock=lambda: next(times))
-    ask(counter, 't/n/\u2028\n"[\u00e4-\u00fc]', 2, region="eu")
-    counter.record("t/n", Mode.NON_PERSISTENT, None, {}, 0.25)
-    lines = list(question_lines(counter.most_frequent()))
-    assert all(line.endswith("\n") and line.count("\n") == 1 and line.isascii() for line in lines)
-    assert [json.loads(line) for line in lines] == [
-        {
-            "namespace": "t/n",
-            "mode": "PERSISTENT",
-            "pattern": 't/n/\u2028\n"[\u00e4-\u00fc]',
-            "properties": {"region": "eu"},
-            "count": 2,
-            "error": 0,
-            "seconds": 1.0,
-            "last_asked": "2026-03-01T10:15:00+00:00",
-        },
-        {
-            "namespace": "t/n",
-            "mode": "NON_PERSISTENT",
-            "pattern": None,
-            "properties": {},
-            "count": 1,
-            "error": 0,
-            "seconds": 0.25,
-            "last_asked": "2033-05-18T03:33:20+00:00",
-        },
-    ]
 
 
 @pytest.mark.parametrize("capacity", [4, 16])
