@@ -135,6 +135,18 @@ async def test_what_cannot_be_caught_up_with_is_refused_unless_a_plugin_answers_
         await feeds.stop()
 
 
+@pytest.mark.parametrize("lists", [False, True], ids=["catalogue", "plugin"])
+async def test_changes_are_shown_to_come_at_once_or_after_a_period(tmp_path: Path, lists: bool) -> None:
+    plugin = PluginOf(list_topics=lambda: TopicListingResult.success(["persistent://a/b/own"]))
+    settings = Settings.model_validate({"catalog": {"path": tmp_path / "c.sqlite"}})
+    async with opened_pipeline(settings, plugins={"p": plugin} if lists else {}, create=True) as pipeline:
+        feeds = ListingFeeds(pipeline, interval=7.0)
+        await joined(feeds, question())
+        (shown,) = await feeds.followed()
+        assert shown.period == (7.0 if lists else None)
+        await feeds.stop()
+
+
 async def test_what_streams_keep_is_bounded(tmp_path: Path) -> None:
     settings = Settings.model_validate(
         {"catalog": {"path": tmp_path / "c.sqlite"}, "limits": {"snapshots": 4 * 1024 * 1024}}
