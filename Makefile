@@ -26,7 +26,7 @@ help:
 	@echo "make lint     style, types, import arrows, spelling;  make format mends what can be"
 	@echo "make statements  how large the tree is; ARGS=FOLDER for another one"
 	@echo "make ways     modules that some requests enter, and calls up the layers; ARGS=--names shows them"
-	@echo "make mutants  faults that no test finds; ARGS=\"--count 20 broker_core/names/mode.py\""
+	@echo "make mutants  faults that no test finds; ARGS=\"--count 20 broker_core/names/topic_name.py\""
 	@echo "make wheels   wheels and source distributions of all four, into dist/"
 	@echo "make setup    .venv with everything of the lock;  make lock, make proto and make kafka-tables regenerate"
 
@@ -153,7 +153,7 @@ statements:
 ways: $(STAMP)
 	@$(BIN)/python -m scripts.ways $(ARGS)
 
-# In a copy of the tree: `make mutants ARGS="--seed 2 broker_core/names/mode.py --tests tests/names"`.
+# In a copy of the tree: `make mutants ARGS="--seed 2 broker_core/names/topic_name.py --tests tests/names"`.
 mutants: $(STAMP)
 	@$(BIN)/python scripts/mutants.py $(ARGS)
 

@@ -1,12 +1,13 @@
 """Draws faults by a seed, plants each in a source, and says which of them no test finds: `make mutants`.
 
-    python scripts/mutants.py --seed 1 --count 20 broker_core/names/mode.py ... --tests tests/names ... --tree FOLDER
+    python scripts/mutants.py --seed 1 --count 20 broker_core/names/topic_name.py --tests tests/names --tree FOLDER
+    python scripts/mutants.py --seed 1 --count 200 broker_core plugins
 
 A fault is one change of the syntax tree: another comparison, operator, connective or constant, a negated condition, two
 arguments in each other's place, a statement that is gone, a function that returns nothing. The tests of a source are
-its own test file and what `--tests` names. The faults are planted in a copy of the tree, which is run with the `.venv`
-of the tree. With `--tree` it is that of another checkout, such as the one before a change, with the sources that are
-named: the shares that are found can be compared.
+its own test file and what `--tests` names; a folder stands for its sources that have a test file of their own. The
+faults are planted in a copy of the tree, which is run with the `.venv` of the tree. With `--tree` it is that of another
+checkout, such as the one before a change, with the sources that are named: the shares that are found can be compared.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final
 
-__all__ = ["Fault", "drawn", "faults", "main", "own_tests", "planted"]
+__all__ = ["Fault", "drawn", "faults", "files_of", "main", "own_tests", "planted"]
 
 _ROOT: Final = Path(__file__).parent.parent
 #: Where the tests of the packages are.
@@ -142,6 +143,18 @@ def own_tests(source: Path, tree: Path) -> list[str]:
     return [str(test)] if (tree / test).is_file() else []
 
 
+def files_of(sources: Sequence[Path], tree: Path) -> list[Path]:
+    """The sources, with the files that have a test file of their own in place of a folder."""
+    found: list[Path] = []
+    for source in sources:
+        if (tree / source).is_dir():
+            every = (path.relative_to(tree) for path in sorted((tree / source).rglob("*.py")))
+            found += [file for file in every if own_tests(file, tree)]
+        else:
+            found.append(source)
+    return found
+
+
 def _copy(tree: Path, folder: Path) -> Path:
     """The files that git knows in ``tree``, with its environment."""
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=tree, capture_output=True, check=True).stdout
@@ -174,7 +187,9 @@ def _is_found(copy: Path, tests: Sequence[str], seconds: float) -> bool:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Plant the faults one after the other, print what becomes of each, and end with 1 if one survives."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("sources", nargs="+", type=Path, help="files of the tree, by their paths in it")
+    parser.add_argument(
+        "sources", nargs="+", type=Path, help="files and folders of the tree, by their paths in it"
+    )
     parser.add_argument("--tree", type=Path, default=_ROOT)
     parser.add_argument("--tests", nargs="*", default=[], help="further tests, of all sources")
     parser.add_argument("--seed", type=int, default=1)
@@ -187,13 +202,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     survivors = []
     with tempfile.TemporaryDirectory(prefix="broker-core-mutants-") as folder:
         copy = _copy(tree, Path(folder))
-        chosen = drawn(options.sources, tree, options.count, Random(options.seed))
+        chosen = drawn(files_of(options.sources, tree), tree, options.count, Random(options.seed))
         tests = {source: [*own_tests(source, tree), *options.tests] for source, _, _ in chosen}
-        for wanted in {tuple(each) for each in tests.values()}:
-            if not wanted or _is_found(copy, wanted, options.seconds):
-                raise SystemExit(
-                    f"these tests do not pass without a fault: {' '.join(wanted) or 'there are none'}"
-                )
+        every = sorted(
+            {each for wanted in tests.values() for each in wanted}
+        )  # in one run, which starts once
+        if not all(tests.values()) or _is_found(copy, every, options.seconds * len(tests)):
+            without = ", ".join(str(source) for source, wanted in tests.items() if not wanted)
+            raise SystemExit(
+                f"no tests of {without}"
+                if without
+                else f"these tests do not pass without a fault: {' '.join(every)}"
+            )
         for source, number, fault in chosen:
             text = (tree / source).read_text(encoding="utf-8")
             (copy / source).write_text(planted(text, number), encoding="utf-8")

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from scripts.mutants import drawn, faults, main, own_tests, planted
+from scripts.mutants import drawn, faults, files_of, main, own_tests, planted
 
 _SOURCE = '''"""A module."""
 
@@ -50,11 +50,25 @@ def test_a_seed_draws_the_same_faults(tmp_path: Path) -> None:
 
 
 def test_a_source_has_its_tests(root: Path) -> None:
-    assert own_tests(Path("broker_core/names/mode.py"), root) == ["tests/names/test_mode.py"]
+    assert own_tests(Path("broker_core/names/topic_name.py"), root) == ["tests/names/test_topic_name.py"]
     assert own_tests(Path("plugins/postgres/broker_core_postgres/plugin.py"), root) == [
         "tests/postgres/test_plugin.py"
     ]
     assert own_tests(Path("broker_core/broker_core_none.py"), root) == []
+
+
+def test_a_folder_stands_for_its_sources_with_tests(root: Path) -> None:
+    alone = Path("broker_core/cli/__main__.py")
+    first, *others = files_of([alone, Path("broker_core/names")], root)
+    assert first == alone
+    assert Path("broker_core/names/topic_name.py") in others
+    assert all(own_tests(file, root) for file in others)
+    assert alone not in files_of([Path("broker_core/cli")], root)
+
+
+def test_a_source_without_tests_is_named(root: Path) -> None:
+    with pytest.raises(SystemExit, match=r"^no tests of broker_core/cli/__main__\.py$"):
+        main(["broker_core/cli/__main__.py"])
 
 
 def test_what_no_test_finds_survives(tmp_path: Path, root: Path, capsys: pytest.CaptureFixture[str]) -> None:
