@@ -87,6 +87,14 @@ def test_what_is_no_encoded_name_is_refused() -> None:
         EncodedNames.of(NAMESPACE, "queue", ["a"])
 
 
+def test_the_bytes_of_all_columns_that_are_there_count() -> None:
+    names = EncodedNames.of(NAMESPACE, "persistent", ["a", "b"])
+    made = int(names.fields.nbytes) + int(names.names.nbytes)
+    assert names.nbytes == made
+    matched = int(names.matched.nbytes)  # made now, and kept
+    assert names.nbytes == made + matched > made
+
+
 def test_rows_outside_are_refused() -> None:
     names = EncodedNames.of(NAMESPACE, "persistent", ["a", "b"])
     with pytest.raises(IndexError):

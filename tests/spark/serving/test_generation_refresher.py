@@ -104,6 +104,8 @@ async def test_what_is_published_is_served(refresher: GenerationRefresher, tmp_p
     assert topics(refresher) == 2
     assert refresher.published is not None
     assert refresher.published.number == 2
+    assert refresher.served is not None
+    assert refresher.served._right_at == refresher.published.when, "its age counts from its publication"
     await asyncio.to_thread(use_generation, open_store(str(tmp_path / "store")), first.id[:12])
     await refresher.refresh()
     assert (topics(refresher), refresher.published.number) == (1, 3)
