@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Final
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, TypeAlias
 
 import numpy as np
 
@@ -14,6 +14,8 @@ from broker_core.names import Array
 
 __all__ = ["GATHERED", "FieldsReader"]
 
+_Buffer: TypeAlias = bytes | bytearray | memoryview
+
 #: About as many bytes are gathered at a time. Some 100 microseconds, so that it may be done on the event loop; of half
 #: as many, gathering all would take a third longer.
 GATHERED: Final = 256 * 1024
@@ -21,6 +23,9 @@ GATHERED: Final = 256 * 1024
 _CHUNKS: Final = 32
 #: A stretch of at most so many bytes is copied to its neighbours, rather than sent by itself.
 _FEW: Final = 4 * 1024
+#: Bytes from which on a piece is not copied, and the smaller ones that are put together at the most.
+_LARGE: Final = 16 * 1024
+_MOST: Final = 64
 _NOTHING: Final = memoryview(b"")
 
 
@@ -39,6 +44,11 @@ class FieldsReader:
     def of(cls, data: bytes | memoryview) -> FieldsReader:
         """A reader of bytes in memory."""
         return cls(iter((memoryview(data),)), len(data))
+
+    @classmethod
+    def of_pieces(cls, pieces: Sequence[_Buffer]) -> FieldsReader:
+        """A reader of pieces in memory; large ones are not copied, small neighbours are joined as they are read."""
+        return cls(_joined(pieces), sum(map(len, pieces)))
 
     @classmethod
     def of_rows(cls, pieces: Iterable[tuple[Chunk, ChunkRows]], size: int) -> FieldsReader:
@@ -71,8 +81,23 @@ class FieldsReader:
         return whole.data
 
 
+def _joined(pieces: Sequence[_Buffer]) -> Iterator[memoryview]:
+    few: list[_Buffer] = []
+    for piece in pieces:
+        if len(piece) < _LARGE:
+            few.append(piece)
+            if len(few) < _MOST:
+                continue
+        if few:
+            yield _taken(few)
+        if len(piece) >= _LARGE:
+            yield memoryview(piece)
+    if few:
+        yield _taken(few)
+
+
 def _blocks(pieces: Iterable[tuple[Chunk, ChunkRows]]) -> Iterator[memoryview]:
-    few: list[bytes | memoryview] = []  # of one chunk each, put together
+    few: list[_Buffer] = []  # of one chunk each, put together
     size = 0
     for chunk, rows in pieces:
         own = rows.fields_size(chunk)
@@ -94,7 +119,7 @@ def _blocks(pieces: Iterable[tuple[Chunk, ChunkRows]]) -> Iterator[memoryview]:
         yield _taken(few)
 
 
-def _taken(few: list[bytes | memoryview]) -> memoryview:
+def _taken(few: list[_Buffer]) -> memoryview:
     """The contents of the list as one block; the list is emptied, so that it holds nothing while the block is sent."""
     whole = memoryview(few[0]) if len(few) == 1 else memoryview(b"".join(few))
     few.clear()

@@ -129,3 +129,15 @@ def test_a_slow_reader_of_a_former_version_holds_the_changed_chunks_alone() -> N
         del reader
         gc.collect()
         assert [each for each in former if each() is None] == held
+
+
+def test_small_pieces_are_put_together_and_large_ones_are_not_copied() -> None:
+    large = bytes(20_000)
+    reader = FieldsReader.of_pieces([b"a", b"b", large, b"c", large, *[b"d"] * 100])
+    assert reader.left == 40_000 + 103
+    pieces = []
+    while reader.left:
+        pieces.append(reader.read(1 << 20))
+    assert [len(piece) for piece in pieces] == [2, 20_000, 1, 20_000, 64, 36]
+    assert pieces[1].obj is large
+    assert b"".join(pieces) == b"".join([b"ab", large, b"c", large, b"d" * 100])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from typing import Any, Final
 
@@ -20,9 +20,6 @@ from broker_core.wire.kafka import Buffer, Encoded, EncodedRows, Fields, Malform
 
 __all__ = ["RequestJob", "closing"]
 
-#: Bytes from which on a piece is not copied, and the smaller ones that are put together at the most.
-_LARGE: Final = 16 * 1024
-_MOST: Final = 64
 #: Bytes of an answer that is put together as one piece.
 _WRITTEN_AT_ONCE: Final = 256 * 1024
 #: The most seconds for which a client is asked to pause, and is not read.
@@ -111,7 +108,7 @@ class RequestJob:
             except TimeoutError:
                 raise CloseClient("no answer in time") from None
         call.services.requests.ended(self._row.api.name, error, self._seconds)
-        return outgoing(pieces, call.deadline, throttle)
+        return OutgoingAnswer(b"", FieldsReader.of_pieces(pieces), b"", call.deadline, throttle)
 
     async def _fields(self, call: KafkaCall) -> Fields:
         """The handler's answer, of the request once it is read, by the ACLs that there are now."""
@@ -175,24 +172,3 @@ class RequestJob:
 def closing(row: HandlerRow, error: CloseClient) -> Closing:
     """The end of a connection whose request gets no answer."""
     return Closing(error.reason, "Kafka request not answered", {"api": row.api.name, "error": str(error)})
-
-
-def outgoing(pieces: Sequence[Buffer], deadline: float, rest: float = 0.0) -> OutgoingAnswer:
-    """The pieces of a frame; large ones are not copied, and small neighbours are put together as they are written."""
-    return OutgoingAnswer(b"", FieldsReader(_blocks(pieces), sum(map(len, pieces))), b"", deadline, rest)
-
-
-def _blocks(pieces: Sequence[Buffer]) -> Iterator[memoryview]:
-    few: list[Buffer] = []
-    for piece in pieces:
-        if len(piece) < _LARGE:
-            few.append(piece)
-            if len(few) < _MOST:
-                continue
-        if few:
-            yield memoryview(b"".join(few))
-            few = []
-        if len(piece) >= _LARGE:
-            yield memoryview(piece)
-    if few:
-        yield memoryview(b"".join(few))

@@ -16,7 +16,7 @@ from broker_core.servers.connection import Closing
 from broker_core.servers.kafka.callers.authorizer import Caller
 from broker_core.servers.kafka.request_metrics import RequestMetrics
 from broker_core.servers.kafka.requests.call import CloseClient, HandlerRow, KafkaCall, of_many
-from broker_core.servers.kafka.requests.request_job import RequestJob, outgoing
+from broker_core.servers.kafka.requests.request_job import RequestJob
 from broker_core.service import Quotas
 from broker_core.settings import LimitsSettings, QuotaSettings
 from broker_core.wire.kafka import METADATA, Encoded, Fields, MalformedMessage, read_response
@@ -133,18 +133,6 @@ async def test_the_time_of_a_request_begins_with_the_turn_that_its_quota_gives_i
         return await answered(call)
 
     await RequestJob(HandlerRow(METADATA, waits), call).answer()
-
-
-def test_small_pieces_are_put_together_and_large_ones_are_not_copied() -> None:
-    large = bytes(20_000)
-    answer = outgoing([b"a", b"b", large, b"c", large, *[b"d"] * 100], 1.0)
-    assert not isinstance(answer.body, bytes | memoryview)
-    assert answer.body.left == 40_000 + 103
-    pieces = []
-    while answer.body.left:
-        pieces.append(answer.body.read(1 << 20))
-    assert [len(piece) for piece in pieces] == [2, 20_000, 1, 20_000, 64, 36]
-    assert pieces[1].obj is large
 
 
 async def test_a_large_answer_holds_memory_until_it_is_written() -> None:
