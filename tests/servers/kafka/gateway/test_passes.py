@@ -18,14 +18,10 @@ from broker_core.servers.kafka.requests import page_parts
 from broker_core.servers.kafka.topics.named_topics import NamedTopic, NamedTopics
 from broker_core.upstream.kafka import KafkaCluster
 from broker_core.wire.kafka import (
-    CONSUMER_GROUP_DESCRIBE,
     CREATE_TOPICS,
-    DESCRIBE_ACLS,
-    DESCRIBE_CONFIGS,
     DESCRIBE_GROUPS,
     DESCRIBE_LOG_DIRS,
     DESCRIBE_PRODUCERS,
-    DESCRIBE_TRANSACTIONS,
     LIST_GROUPS,
     LIST_OFFSETS,
     LIST_PARTITION_REASSIGNMENTS,
@@ -39,7 +35,6 @@ from broker_core.wire.kafka import (
 )
 from tests.support.kafka_gateway import Secrets, address_of, gateway, play, small_cluster
 from tests.support.kafka_page_rows import ClusterRows
-from tests.support.kafka_page_units import Unit, in_order, units_of
 from tests.support.kafka_serving import raw_client
 from tests.support.ports import free_port
 
@@ -169,28 +164,6 @@ async def test_the_page_behind_a_change_through_the_gateway_asks_again(
         found = await client.ask(LIST_GROUPS, 5, page | {"cursor": found["next_cursor"]})
         assert found["groups"][0]["group_id"] == "g07"
         assert asked[LIST_GROUPS] == 2
-
-
-@pytest.mark.parametrize("few", [0, 32], ids=["bytes", "decoded"])
-@pytest.mark.parametrize("limit", [1, 2, 7, 2000])
-async def test_members_of_consumer_groups_are_on_pages(
-    front: Broker, limit: int, few: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(page_parts, "FEW_ROWS", few)
-    names = [*reversed(GROUPS), "none", GROUPS[3]]
-    [whole] = await _pages(front, CONSUMER_GROUP_DESCRIBE, 1, 2000, group_ids=names)
-    pages = await _pages(front, CONSUMER_GROUP_DESCRIBE, 1, limit, group_ids=names)
-
-    def units(*answers: Fields) -> list[tuple[str, int, str]]:
-        return sorted(
-            (row["group_id"], row["error_code"], member.get("member_id", ""))
-            for answer in answers
-            for row in answer["groups"]
-            for member in row["members"] or [{}]
-        )
-
-    assert units(*pages) == units(whole)
-    assert [row for row in units(whole) if row[1]] == [("none", 69, "")]
 
 
 async def test_a_large_request_is_read_once_for_all_its_pages(
@@ -440,117 +413,6 @@ async def test_a_topic_made_anew_begins_at_its_first_partition(
 def _address(broker: Broker) -> tuple[str, int]:
     assert broker.kafka_address is not None
     return broker.kafka_address
-
-
-def _parts(key: str, array: str, one: Callable[[int], Any]) -> list[Fields]:
-    """Three partitions of each topic of the cluster, and of one that it has not."""
-    return [{key: name, array: [one(each) for each in INDEXES]} for name in ("none", "orders", "mail")]
-
-
-#: Each of the thirteen requests, of all there is or of what has many rows.
-EVERY: dict[str, tuple[Api, int, Fields]] = {
-    "topics": (METADATA, 13, {"topics": None}),
-    "topics 9": (METADATA, 9, {"topics": None}),
-    "named": (METADATA, 12, {"topics": [{"name": name} for name in ("orders", "none", "mail")]}),
-    "offsets": (
-        LIST_OFFSETS,
-        8,
-        {"topics": _parts("name", "partitions", lambda each: {"partition_index": each, "timestamp": -1})},
-    ),
-    "reassignments": (LIST_PARTITION_REASSIGNMENTS, 0, {"topics": None}),
-    "logs": (DESCRIBE_LOG_DIRS, 5, {"topics": None}),
-    "named logs": (DESCRIBE_LOG_DIRS, 2, {"topics": _parts("topic", "partitions", int)}),
-    "committed": (
-        OFFSET_FETCH,
-        9,
-        {"groups": [{"group_id": each, "topics": _parts("name", "partition_indexes", int)} for each in "gh"]},
-    ),
-    "committed of none": (  # rows without a name, in the order of the ids
-        OFFSET_FETCH,
-        10,
-        {
-            "groups": [
-                {
-                    "group_id": group,
-                    "topics": [
-                        {"topic_id": uuid.UUID(int=(each << 120) + 1), "partition_indexes": [0]}
-                        for each in ids
-                    ],
-                }
-                for group, ids in (("g", (1, 5)), ("h", (2, 3, 7)))
-            ]
-        },
-    ),
-    "committed 6": (
-        OFFSET_FETCH,
-        6,
-        {"group_id": "g", "topics": _parts("name", "partition_indexes", int)},
-    ),
-    "producers": (DESCRIBE_PRODUCERS, 0, {"topics": _parts("name", "partition_indexes", int)}),
-    "transactions": (LIST_TRANSACTIONS, 2, {}),
-    "named transactions": (DESCRIBE_TRANSACTIONS, 0, {"transactional_ids": [*GROUPS, "none"]}),
-    "groups": (LIST_GROUPS, 5, {}),
-    "members": (DESCRIBE_GROUPS, 6, {"groups": [*GROUPS, "none"]}),
-    "consumers": (CONSUMER_GROUP_DESCRIBE, 1, {"group_ids": [*GROUPS, "none"]}),
-    "acls": (
-        DESCRIBE_ACLS,
-        3,
-        dict.fromkeys(("resource_type_filter", "pattern_type_filter", "operation", "permission_type"), 1),
-    ),
-    "configs": (
-        DESCRIBE_CONFIGS,
-        4,
-        {"resources": [{"resource_type": 2, "resource_name": name} for name in ("orders", "none", "mail")]},
-    ),
-}
-
-
-@pytest.mark.parametrize("is_hiding", [False, True])
-async def test_joined_pages_of_each_request_are_the_clusters_own_answer(
-    tmp_path: Path, rows: ClusterRows, is_hiding: bool
-) -> None:
-    """Without what a mask hides: nothing of it is requested by name, and it is there if everything is."""
-    rows.producers = {("orders", 0): [3, 2**62, 5], ("orders", 1): [], ("mail", 0): [*range(9)]}
-    # What there is not, a gateway that hides something does not ask for: its own row says so in other words.
-    unsaid, hidden = (["none"], ["secret.keys"]) if is_hiding else ([], [])
-
-    def told(units: list[Unit], *without: str) -> list[Unit]:
-        names = {name.encode("utf-16-be") for name in (*unsaid, *without)}
-        return in_order([unit for unit in units if names.isdisjoint(unit[0])])
-
-    port = free_port()
-    async with (
-        small_cluster(tmp_path) as cluster,
-        gateway(
-            tmp_path,
-            cluster.address,
-            {"secrets": Secrets()} if is_hiding else {},
-            max_age=60,
-            ports=str(port),
-        ),
-        raw_client(("127.0.0.1", port)) as client,
-        raw_client(_address(cluster.broker)) as direct,
-    ):
-        ids = {row.name: row.topic_id for row in await cluster.list_topics()}
-        for case, (api, version, body) in EVERY.items():
-            # Requests without tags are answered as the cluster answers them.
-            plain, whole = [await each.ask(api, version, body) for each in (client, direct)]
-            wanted = told(units_of(api, body, whole, ids), *hidden)
-            assert told(units_of(api, body, plain, ids)) == wanted, case
-            for limit in (1, 7, 2000):
-                found: list[Unit] = []
-                cursor, count = None, 0
-                while count == 0 or cursor is not None:
-                    asked = {**body, "response_pagination_limit": limit, "cursor": cursor}
-                    page = await client.ask(api, version, asked)
-                    following = page["next_cursor"]
-                    units = units_of(api, body, page, ids)
-                    full = len({key for key, _ in units})
-                    assert full == limit or (following is None and full <= limit), (case, limit)
-                    found, cursor, count = found + units, following, count + 1
-                assert told(found) == wanted, (case, limit)
-            wrong = await client.ask(api, version, {**body, "response_pagination_limit": -1})
-            assert "'error_code': 42" in str(wrong), case
 
 
 async def test_a_full_page_is_the_last_if_nodes_have_no_rows_for_the_rest(

@@ -83,18 +83,6 @@ def test_a_page_is_that_of_kafka(hidden: set[str], name: str, partition: int, bu
     assert (shown(rows), following) == wanted
 
 
-def test_pages_have_every_partition_once() -> None:
-    for budget in (1, 2, 3, 7, 100):
-        cursor: Cursor | None = Cursor("", 0)
-        found: list[tuple[str, int]] = []
-        while cursor is not None:
-            rows, cursor = ask(visible({"t4"}), cursor, budget)
-            found += [(name, index) for name, indices in shown(rows) for index in indices]
-        assert found == [
-            (name, index) for name in _NAMES if name != "t4" for index in range(PARTITIONS[name])
-        ]
-
-
 def test_what_is_encoded_already_is_not_encoded_for_a_page() -> None:
     fresh, _ = ask(visible({"t4"}), Cursor("t1", 0), 12)
     for chunk in TABLE.chunks:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -28,7 +27,6 @@ from broker_core.wire.kafka import (
     LIST_TRANSACTIONS,
     METADATA,
     OFFSET_FETCH,
-    ZERO_ID,
     Api,
     Fields,
     Reader,
@@ -135,25 +133,6 @@ def test_a_page_is_the_part_of_the_whole(
     )
 
 
-def test_a_topic_made_anew_between_two_pages_begins_at_its_first_partition(server: PageServer) -> None:
-    for body in ({"topics": None}, {"topics": [{"name": "again"}, {"name": "b"}]}):
-        server.create("again", 4)
-        first = server.ask(METADATA, 13, {**body, "response_pagination_limit": 2, "cursor": at("again", 0)})
-        assert parts(first) == [("again", [0, 1])]
-        assert first["next_cursor"]["topic_id"] == first["topics"][0]["topic_id"] != ZERO_ID
-        server.delete("again")
-        server.create("again", 3)
-        asked = {**body, "response_pagination_limit": 2}
-        second = server.ask(METADATA, 13, {**asked, "cursor": first["next_cursor"]})
-        assert parts(second) == [("again", [0, 1])]
-        assert parts(server.ask(METADATA, 13, {**asked, "cursor": second["next_cursor"]}))[0] == (
-            "again",
-            [2],
-        )
-        assert parts(server.ask(METADATA, 13, {**asked, "cursor": at("again", 2)}))[0] == ("again", [2])
-        server.delete("again")
-
-
 def test_a_row_with_an_error_and_no_name_is_before_a_cursor_within_it(server: PageServer) -> None:
     for version in (9, 12, 13):
         asked = {"topics": [{"name": ""}], "cursor": at("", 5)}
@@ -185,31 +164,8 @@ def test_the_error_of_a_group_comes_as_often_as_it_was_asked_for(
             assert found == ["x1", "x1", *rest]
 
 
-def test_unknown_ids_come_first_one_by_one_and_cursors_say_which(server: PageServer) -> None:
-    unknown = [uuid.UUID(int=2**127), uuid.UUID(int=5), uuid.UUID(int=9)]
-    asked = [{"name": None, "topic_id": each} for each in (unknown[0], server.ids["a"], *unknown[1:])]
-    found: list[tuple[uuid.UUID, int, int]] = []
-    cursors: list[Any] = []
-    cursor = None
-    while not found or cursor is not None:
-        page = server.ask(METADATA, 13, {"topics": asked, "response_pagination_limit": 1, "cursor": cursor})
-        found += [(row["topic_id"], row["error_code"], len(row["partitions"])) for row in page["topics"]]
-        cursor = page["next_cursor"]
-        cursors.append(cursor and tuple(cursor.values()))
-    of_a = server.ids["a"]
-    assert found == [*((each, 100, 0) for each in sorted(unknown)), *[(of_a, 0, 1)] * TOPICS["a"]]
-    named = [(each, "", 0) for each in sorted(unknown)[1:]]
-    assert [sorted(map(str, each or ())) for each in cursors] == [
-        sorted(map(str, each)) for each in [*named, *((of_a, "a", index) for index in range(3)), ()]
-    ]
-
-
 def at(topic: str, partition: int) -> Fields:
     return {"topic_name": topic, "partition_index": partition}
-
-
-def parts(answer: Fields) -> list[tuple[str, list[int]]]:
-    return [(row["name"], [one["partition_index"] for one in row["partitions"]]) for row in answer["topics"]]
 
 
 def test_no_handler_knows_of_pages() -> None:
