@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ssl
-import time
 
 import pytest
 
@@ -69,18 +68,3 @@ async def test_a_refusal_that_waits_is_read_over_tls(
         await client.send(connect("token", b"!bad_token"))
         await client.send(commands.ping())
         assert [command.error.message for command in await client.closed()] == ["Failed to authenticate"]
-
-
-async def test_credentials_are_renewed_over_tls(
-    certificate: ServerCertificate, trusting: ssl.SSLContext
-) -> None:
-    async with serving(tls=certificate, authenticator=ScriptedAuthenticator()) as s:
-        client = await s.tls_client(trusting, handshake=False)
-        flags = FeatureFlags(supports_auth_refresh=True)
-        await client.send(connect("token", b"alice@%f" % (time.time() + 3600), flags))
-        assert (await client.receive()).type == BaseCommand.CONNECTED
-        s.admission.live.expiries._clock = lambda: time.time() + 3600
-        assert (await client.receive()).type == BaseCommand.AUTH_CHALLENGE
-        await client.send(commands.auth_response("v", "token", b"alice"))
-        await client.ping()
-        assert s.sample("authentications_total", transport="pulsar", outcome="renewed") == 1

@@ -48,7 +48,8 @@ def test_the_server_is_no_client_of_its_own() -> None:
     assert t.connect("broker-core-1+cd").type == BaseCommand.CONNECTED
 
 
-def test_connect_makes_a_stranger_a_client() -> None:
+@pytest.mark.parametrize(("theirs", "agreed"), [(0, 0), (15, 15), (21, 21), (99, 21), (-5, 0)])
+def test_connect_makes_a_stranger_a_client(theirs: int, agreed: int) -> None:
     seen: list[Asker] = []
 
     def identify(asker: Asker) -> Asker:
@@ -58,11 +59,13 @@ def test_connect_makes_a_stranger_a_client() -> None:
     options = PulsarOptions(PulsarSettings(max_message_size=1_234_567), server_version="broker-core 1")
     t = talk(options=options, identify=identify)
     assert t.handler.client == ""
-    connected = t.connect("Pulsar-Java-v4.2.4", protocol_version=15).connected
-    assert (connected.protocol_version, connected.server_version) == (15, "broker-core 1")
+    connected = t.connect("Pulsar-Java-v4.2.4", protocol_version=theirs).connected
+    assert (connected.protocol_version, connected.server_version) == (agreed, "broker-core 1")
     assert connected.max_message_size == 1_234_567
+    flags = {field.name for field, value in connected.feature_flags.ListFields() if value}
+    assert flags == {"supports_get_partitioned_metadata_without_auto_creation"}
     assert t.handler.client == "Pulsar-Java-v4.2.4"
-    assert [(asker.remote_address, asker.protocol_version) for asker in seen] == [("192.0.2.1:4711", 15)]
+    assert [(asker.remote_address, asker.protocol_version) for asker in seen] == [("192.0.2.1:4711", agreed)]
     again = t.connect("another")
     assert again.error.message == "This connection is connected already"
     assert t.handler.client == "Pulsar-Java-v4.2.4"

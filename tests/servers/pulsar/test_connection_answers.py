@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from broker_core.errors import ServerError
 from broker_core.listing.hashes.topics_hash import topics_hash
 from broker_core.pipeline import PipelineOptions
 from broker_core.servers.pulsar import PulsarOptions
@@ -19,8 +18,6 @@ from tests.support.connection_questions import (
     SHORT,
     TOO_LARGE_FOR_JAVA,
     lister,
-    of_broker,
-    refused,
 )
 from tests.support.pulsar_serving import serving
 from tests.support.raw_client import RawClient
@@ -68,67 +65,7 @@ async def test_a_listing_as_a_broker_gives_it(
         assert answer.HasField("changed")
 
 
-async def test_a_namespace_that_nobody_knows_is_empty() -> None:
-    async with serving(lister()) as s, await s.client() as client:
-        answer = await client.ask("nobody/knows")
-        assert (list(answer.topics), answer.topics_hash, answer.changed) == ([], "00000000", True)
-
-
-async def test_modes() -> None:
-    both = [*NAMES, f"non-persistent://{NAMESPACE}/n"]
-    async with serving(lister(both)) as s, await s.client() as client:
-        assert sorted((await client.ask(NAMESPACE, 0)).topics) == sorted(NAMES)
-        assert list((await client.ask(NAMESPACE, 1)).topics) == both[-1:]
-        assert sorted((await client.ask(NAMESPACE, 2)).topics) == sorted(both)
-
-
-async def test_the_last_of_a_repeated_property_wins() -> None:
-    source = lister(at_once=False)
-    async with serving(source) as s, await s.client() as client:
-        command = BaseCommand(type=BaseCommand.GET_TOPICS_OF_NAMESPACE)
-        question = command.getTopicsOfNamespace
-        question.request_id, question.namespace = 1, NAMESPACE
-        for key, value in (("a", "1"), ("b", "2"), ("a", "3")):
-            question.properties.add(key=key, value=value)
-        await client.send(commands.encode(command))
-        await client.receive()
-        assert dict(source.asked[0].properties) == {"a": "3", "b": "2"}
-
-
 # -- handshake ---------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("theirs", "agreed"), [(0, 0), (1, 1), (15, 15), (20, 20), (21, 21), (99, 21), (-5, 0)]
-)
-async def test_connected_tells_the_truth(theirs: int, agreed: int) -> None:
-    options = PulsarOptions(PulsarSettings(max_message_size=1_234_567), server_version="broker-core 1.2.3")
-    async with serving(lister(), options=options) as s, await s.client(handshake=False) as client:
-        await client.send(commands.connect("Pulsar-Java-v4.2.4", protocol_version=theirs))
-        connected = (await client.receive()).connected
-        assert connected.protocol_version == agreed
-        assert connected.server_version == "broker-core 1.2.3"
-        assert connected.max_message_size == 1_234_567
-        flags = {field.name for field, value in connected.feature_flags.ListFields() if value}
-        assert flags == {"supports_get_partitioned_metadata_without_auto_creation"}
-
-
-async def test_before_connect_there_is_only_ping() -> None:
-    async with serving(lister()) as s, await s.client(handshake=False) as client:
-        await client.ping()
-        for frame in (commands.get_topics(8, NAMESPACE), commands.encode(of_broker("subscribe", 8))):
-            error = await refused(client, frame)
-            assert (error.request_id, error.error, error.message) == (
-                8,
-                ServerError.NotAllowedError,
-                "Send CONNECT first",
-            )
-        await client.send(commands.lookup(9, "persistent://a/b/c"))
-        answer = (await client.receive()).lookupTopicResponse
-        assert (answer.request_id, answer.error) == (9, ServerError.NotAllowedError)
-        await client.send(commands.connect("late"))
-        assert (await client.receive()).type == BaseCommand.CONNECTED
-        assert sorted((await client.ask(NAMESPACE)).topics) == sorted(NAMES)
 
 
 # -- what closes a connection ------------------------------------------------------------------------------------
@@ -164,19 +101,6 @@ async def test_the_largest_frame_is_read() -> None:
         assert TOO_LARGE_FOR_JAVA - 4 < len(frame) <= TOO_LARGE_FOR_JAVA
         await client.send(frame)
         assert not RawClient.answer(await client.receive(), 1).filtered
-
-
-async def test_a_silent_peer_is_asked_and_then_closed() -> None:
-    async with serving(lister()) as s, await s.client() as client:
-        for _ in range(3):
-            s.keep_alive()
-            assert (await client.receive()).type == BaseCommand.PING
-            await client.send(commands.pong())
-            await client.ping()  # so the PONG was heard
-        s.keep_alive()
-        s.keep_alive()  # nothing came in between
-        assert [each.type for each in await client.closed()] == [BaseCommand.PING]
-        assert s.sample("connections_closed_total", reason="keep_alive") == 1
 
 
 async def test_the_keep_alive_runs_by_itself() -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from typing import Any
 
 import pytest
 
-from broker_core.access.sessions import ClientCredentials, Sessions
+from broker_core.access.sessions import Sessions
 from broker_core.errors import ServerError
 from broker_core.service import failure_pace
 from broker_core.wire.pulsar import commands
@@ -132,20 +131,6 @@ async def test_a_client_that_floods_while_its_error_waits_is_closed(monkeypatch:
         await s.nothing_held()
 
 
-async def test_expired_credentials_of_a_client_that_cannot_renew_them_close_its_requests() -> None:
-    gated = lister(at_once=False)
-    gated.gate = asyncio.Event()
-    async with serving(gated, authenticator=ScriptedAuthenticator()) as s:
-        client = await logged_in(s, f"alice@{time.time() + AGES}")
-        for _ in range(20):
-            await client.send(client.question(NAMESPACE)[1])
-        await eventually(lambda: len(s.server.load.request_tasks) == 20)
-        the_clock_is_moved(s, AGES)
-        assert await client.closed() == []
-        assert s.sample("connections_closed_total", reason="expired") == 1
-        await s.nothing_held()
-
-
 async def test_expired_credentials_in_the_midst_of_a_large_answer() -> None:
     names = [f"persistent://{NAMESPACE}/{'t' * 50}{number}" for number in range(50_000)]
     async with serving(lister(names), authenticator=ScriptedAuthenticator(), send_buffer=8192) as s:
@@ -158,42 +143,6 @@ async def test_expired_credentials_in_the_midst_of_a_large_answer() -> None:
         await eventually(lambda: s.server.connections == 0)
         await s.nothing_held()
         assert await client.closed() == [], "a part of a frame is no answer"
-
-
-async def test_a_client_renews_its_credentials_while_it_asks() -> None:
-    sessions = Sessions()
-    async with serving(lister(), authenticator=ScriptedAuthenticator(), sessions=sessions) as s:
-        client = await logged_in(s, f"alice@{time.time() + AGES}", refresh=True)
-        the_clock_is_moved(s, AGES)
-        challenge = (await client.receive()).authChallenge.challenge
-        assert (challenge.auth_method_name, challenge.auth_data) == ("token", b"PulsarAuthRefresh")
-        assert (await client.ask(NAMESPACE)).topics
-        await client.send(commands.auth_response("v", "token", b"alice"))
-        assert (await client.ask(NAMESPACE)).topics
-        assert sessions.any_of("alice", None) == ClientCredentials("token", b"alice")
-        client.close()
-        await eventually(lambda: s.server.connections == 0)
-        assert sessions.any_of("alice", None) is None
-
-
-async def test_a_thousand_credentials_that_end_together() -> None:
-    async with serving(lister(), authenticator=ScriptedAuthenticator()) as s:
-        at = time.time() + AGES
-        clients = [
-            await logged_in(s, f"role-{number}@{at}", refresh=number % 2 == 0) for number in range(200)
-        ]
-        other = await logged_in(s, "bob")
-        the_clock_is_moved(s, AGES)
-        for number, client in enumerate(clients):
-            if number % 2 == 0:
-                assert (await client.receive()).type == BaseCommand.AUTH_CHALLENGE
-                await client.send(commands.auth_response("v", "token", f"role-{number}".encode()))
-                await client.ping()
-            else:
-                assert await client.closed() == []
-        await other.ping()
-        await eventually(lambda: s.server.connections == 101)
-        assert len(s.admission.live.expiries) == 0
 
 
 async def test_a_server_that_stops_waits_for_no_handshake(monkeypatch: pytest.MonkeyPatch) -> None:

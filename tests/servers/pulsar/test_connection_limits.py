@@ -8,7 +8,6 @@ import pytest
 
 from broker_core.errors import ServerError
 from broker_core.listing.hashes.topics_hash import topics_hash
-from broker_core.pipeline import PipelineOptions
 from broker_core.servers.pulsar import PulsarOptions
 from broker_core.settings import LimitsSettings, PulsarSettings
 from broker_core.wire.pulsar import commands
@@ -111,16 +110,6 @@ async def test_too_many_lookups() -> None:
         assert (await other.ask(NAMESPACE)).topics
 
 
-async def test_no_heap_permits() -> None:
-    limits = LimitsSettings(heap_permits=100_000, permit_timeout=0.02)
-    async with serving(lister(at_once=False), limits=limits) as s, await s.client() as client:
-        held = await s.permits.heap.acquire(100_000)
-        with pytest.raises(Refused, match=r"^TooManyRequests: Failed due to heap memory limit exceeded$"):
-            await client.ask(NAMESPACE)
-        held.release()
-        assert (await client.ask(NAMESPACE)).topics
-
-
 async def test_no_direct_permits() -> None:
     names = [f"persistent://{NAMESPACE}/{number:05d}-{'x' * 50}" for number in range(2000)]
     limits = LimitsSettings(permit_timeout=0.02)
@@ -133,18 +122,6 @@ async def test_no_direct_permits() -> None:
             assert (await client.ask(NAMESPACE, pattern=pattern)).topics
 
 
-async def test_the_time_budget() -> None:
-    source = lister(at_once=False)
-    source.gate.clear()
-    options = PipelineOptions(time_budget=0.02)
-    async with serving(source, pipeline_options=options) as s, await s.client() as client:
-        with pytest.raises(Refused, match=r"TooManyRequests: The listing took longer than 0.02 s"):
-            await client.ask(NAMESPACE)
-        source.gate.set()
-        s.pipeline.options = PipelineOptions()
-        assert (await client.ask(NAMESPACE)).topics
-
-
 # -- request ids and order ---------------------------------------------------------------------------------------
 
 
@@ -154,13 +131,6 @@ async def test_repeated_request_ids_are_legal(at_once: bool) -> None:
         await client.send(commands.get_topics(7, NAMESPACE) * 20)
         for _ in range(20):
             assert len(RawClient.answer(await client.receive(), 7).topics) == len(NAMES)
-
-
-@pytest.mark.parametrize("request_id", [0, 1, 2**31, 2**63, 2**64 - 1])
-async def test_any_request_id(request_id: int) -> None:
-    async with serving(lister()) as s, await s.client() as client:
-        await client.send(commands.get_topics(request_id, NAMESPACE))
-        assert RawClient.answer(await client.receive(), request_id).topics
 
 
 async def test_pipelined_requests_are_all_answered() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from broker_core.errors import ListingFailed, ServerError
+from broker_core.errors import ServerError
 from broker_core.pipeline import PipelineOptions
 from broker_core.servers.pulsar import PulsarOptions
 from broker_core.settings import LimitsSettings, PatternsSettings
@@ -24,65 +24,27 @@ from tests.support.raw_client import Refused
 
 
 @pytest.mark.parametrize(
-    ("namespace", "message"),
+    ("question", "code", "message"),
     [
-        ("public", "public"),
-        ("", ""),
-        ("a/b/c", "a/b/c"),
-        ("a/b\n", "a/b"),
-        ("/", "/"),
-        ("a/" + "b" * 5000, "a/bbb"),
+        ({"namespace": "public"}, ServerError.InvalidTopicName, "public"),
+        ({"mode": 3}, ServerError.NotAllowedError, "mode"),
+        ({"topics_pattern": "("}, ServerError.MetadataError, "Invalid topics pattern"),
+        ({"topics_pattern": "http://a/b/c"}, ServerError.MetadataError, "Invalid topics pattern"),
+        ({"topics_pattern": "(?!test).*"}, ServerError.MetadataError, "Unsupported topics pattern"),
+        ({"properties": {"key": "v" * 98}}, ServerError.NotAllowedError, "properties"),
+        ({"properties": {"": "x" * 1_000_000}}, ServerError.NotAllowedError, "properties"),
     ],
 )
-async def test_a_bad_namespace(namespace: str, message: str) -> None:
-    async with serving(lister()) as s, await s.client() as client:
-        error = await refused(client, commands.get_topics(5, namespace))
-        assert (error.request_id, error.error) == (5, ServerError.InvalidTopicName)
-        assert message in error.message
-        assert len(error.message) < 1000
-
-
-@pytest.mark.parametrize("pattern", ["(", "a)", "[", "a\\", "**", r"\C", "x)|(?:.*", "http://a/b/c", "*"])
-async def test_a_bad_pattern(pattern: str) -> None:
-    async with serving(lister()) as s, await s.client() as client:
-        error = await refused(client, commands.get_topics(5, NAMESPACE, topics_pattern=pattern))
-        assert (error.request_id, error.error) == (5, ServerError.MetadataError)
-        assert "Invalid topics pattern" in error.message
-
-
-@pytest.mark.parametrize("pattern", ["(?!test).*", "a++", r"\p{Alpha}+", "x" * 2000])
-async def test_an_unsupported_pattern_is_an_error_by_setting(pattern: str) -> None:
+async def test_a_question_that_is_refused_keeps_the_connection(
+    question: dict[str, Any], code: ServerError, message: str
+) -> None:
+    """Which are refused is tested in tests/pipeline/test_question.py."""
     strict = PipelineOptions(PatternsSettings(unsupported="error"))
-    async with serving(lister(), pipeline_options=strict) as s, await s.client() as client:
-        error = await refused(client, commands.get_topics(5, NAMESPACE, topics_pattern=pattern))
-        assert (error.request_id, error.error) == (5, ServerError.MetadataError)
-        assert error.message.startswith("Unsupported topics pattern")
-
-
-async def test_a_mode_that_is_none() -> None:
-    async with serving(lister()) as s, await s.client() as client:
-        error = await refused(client, commands.get_topics(5, NAMESPACE, mode=3))
-        assert (error.request_id, error.error) == (5, ServerError.NotAllowedError)
-
-
-@pytest.mark.parametrize(
-    "properties",
-    [
-        {f"k{number}": "v" for number in range(9)},
-        {"key": "v" * 98},
-        {"é" * 25: "é" * 26},
-        {f"k{number}": "" for number in range(1001)},
-        {f"k{number}": "v" * 100 for number in range(2000)},
-        {"": "x" * 1_000_000},
-    ],
-)
-async def test_too_many_or_too_large_properties(properties: dict[str, str]) -> None:
     options = PulsarOptions(limits=LimitsSettings(properties=8, property_bytes=100))
-    async with serving(lister(), options=options) as s, await s.client() as client:
-        error = await refused(client, commands.get_topics(5, NAMESPACE, properties=properties))
-        assert (error.request_id, error.error) == (5, ServerError.NotAllowedError)
-        fits = {f"k{number}": "12345678" for number in range(8)}
-        assert (await client.ask(NAMESPACE, properties=fits)).topics
+    async with serving(lister(), options=options, pipeline_options=strict) as s, await s.client() as client:
+        error = await refused(client, commands.get_topics(5, **{"namespace": NAMESPACE, **question}))
+        assert (error.request_id, error.error) == (5, code)
+        assert message in error.message
 
 
 #: With an answer of their own, which refuses them.
@@ -167,28 +129,6 @@ async def test_a_frame_with_a_payload_does_not_disturb() -> None:
         total = 4 + len(send) + len(payload)
         await client.send(total.to_bytes(4, "big") + len(send).to_bytes(4, "big") + send + payload)
         await client.ping()
-
-
-async def test_there_are_no_watchers_so_that_clients_poll() -> None:
-    async with serving(lister()) as s, await s.client() as client:
-        watch = of_broker("watchTopicList", 4)
-        error = await refused(client, commands.encode(watch))
-        assert (error.request_id, error.error) == (4, ServerError.NotAllowedError)
-        assert "Unable to create topic list watcher" in error.message
-        await client.send(commands.encode(of_broker("watchTopicListClose", 6)))
-        assert (await client.receive()).success.request_id == 6
-
-
-@pytest.mark.parametrize("at_once", [True, False])
-async def test_the_lister_fails(at_once: bool) -> None:
-    source = lister(at_once=False)
-    source.error = ListingFailed("the disk is gone", code=ServerError.PersistenceError)
-    async with serving(source) as s, await s.client() as client:
-        with pytest.raises(Refused, match=r"PersistenceError: the disk is gone"):
-            await client.ask(NAMESPACE)
-        source.error, source.at_once = None, at_once
-        assert (await client.ask(NAMESPACE)).topics
-        assert s.sample("listing_rejected_total", reason="failed") == 1
 
 
 @pytest.mark.parametrize("at_once", [True, False])

@@ -12,7 +12,7 @@ from broker_core.access.authentication import Authenticator
 from broker_core.settings import AuthenticationSettings
 from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand
-from tests.support.connection_questions import NAMESPACE, lister
+from tests.support.connection_questions import lister
 from tests.support.eventually import eventually
 from tests.support.htpasswd import write_htpasswd
 from tests.support.pulsar_serving import Serving, serving
@@ -38,19 +38,6 @@ async def connect(
 def of_passwords(tmp_path: Path) -> Authenticator:
     file = write_htpasswd(tmp_path / "htpasswd", alice="s3cret-a", bob="s3cret-b")
     return authenticator(methods=["token", "basic"], basic={"file": str(file)})
-
-
-async def test_passwords(tmp_path: Path) -> None:
-    async with serving(lister(), authenticator=of_passwords(tmp_path)) as s:
-        for data in (b"alice:s3cret-a", b"bob:s3cret-b", b"alice:s3cret-a"):
-            client, answer = await connect(s, data, "basic")
-            assert answer.type == BaseCommand.CONNECTED
-            assert (await client.ask(NAMESPACE)).topics
-        for data in (b"alice:s3cret-b", b"nobody:s3cret-a", b"alice", b":", b"\xff:x"):
-            _, answer = await connect(s, data, "basic")
-            assert answer.error.message == "Failed to authenticate"
-        assert s.sample("authentications_total", transport="pulsar", outcome="bad_password") == 5
-        assert "s3cret" not in str(s.logs)
 
 
 async def test_a_crowd_of_new_passwords_keeps_nobody_waiting(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Any
 
-import aiohttp
 import pytest
 
 from broker_core import Access, Cause, ListingRequest, Refused, TopicListingResult
@@ -101,16 +100,6 @@ async def test_a_gate_refuses_every_command(topology: dict[str, Any], is_async: 
         ]
 
 
-async def test_a_gate_that_lets_pass_changes_nothing(topology: dict[str, Any]) -> None:
-    gate = Gate()
-    async with serve(**topology) as plain, serve({"gate": gate.plugin}, **topology) as gated:
-        for server in (plain, gated):
-            assert sorted((await server.list("acme/orders")).topics) == TOPICS
-            assert await server.client.partitioned_metadata(X) == 0
-        assert (await gated.list("acme/orders")).topics_hash == (await plain.list("acme/orders")).topics_hash
-        assert len(gate.asked) == 3
-
-
 @pytest.mark.parametrize("pattern", PATTERNS)
 async def test_a_listing_is_refused_before_anything_else(pattern: str | None) -> None:
     gate = Gate(Refused("no"))
@@ -123,16 +112,6 @@ async def test_a_listing_is_refused_before_anything_else(pattern: str | None) ->
                 await server.ask("acme/orders", pattern=pattern)
             assert caught.value.cause is Cause.DENIED
     assert all(access.action == "list" for access in gate.asked)
-
-
-async def test_a_gate_of_some_namespaces_guards_these() -> None:
-    gate = Gate(Refused("no"))
-    settings = {"plugins": {"gate": {"namespaces": ["acme/*"]}}}
-    other = "persistent://globex/orders/x"
-    async with serve({"gate": gate.plugin}, topics=[*TOPICS, other], settings=settings) as server:
-        await refused(server.list("acme/orders"))
-        assert (await server.list("globex/orders")).topics == [other]
-        assert await server.client.partitioned_metadata(other) == 0
 
 
 async def test_observers_metrics_and_explain_tell_of_it() -> None:
@@ -163,28 +142,6 @@ def _request() -> ListingRequest:
     from broker_core.testing import listing_request
 
     return listing_request("acme/orders")
-
-
-async def test_http_shows_questions_of_namespaces_that_may_be_listed() -> None:
-    gate = Gate(lambda access: None if str(access.namespace) == "acme/orders" else Refused("no"))
-    topics = [*TOPICS, "persistent://globex/orders/x"]
-    async with (
-        serve({"gate": gate.plugin}, topics=topics, settings={"http": {"questions": True}}) as server,
-        aiohttp.ClientSession() as session,
-    ):
-        gate.answer, may = None, gate.answer
-        for namespace in ("globex/orders", "globex/orders", "acme/orders"):
-            await server.list(namespace)
-        gate.answer = may
-        async with session.get(f"{server.http_url}/questions?limit=1") as response:
-            text = await response.text()
-            assert (response.status, "acme/orders" in text, "globex" in text) == (200, True, False)
-        assert gate.asked[-1].asker.transport == "http"
-        assert gate.asked[-1].asker.host == "127.0.0.1"
-        gate.answer = ValueError("secret")
-        async with session.get(f"{server.http_url}/questions") as response:
-            assert response.status == 502
-            assert (await response.json())["error"] == "plugin 'gate' failed: ValueError"
 
 
 # -- a lister that refuses --------------------------------------------------------------------------------------------

@@ -164,15 +164,6 @@ async def test_the_method_is_the_name_or_else_the_old_number(fields: Any, method
     assert scene.authenticator.asked[0][0] == method
 
 
-async def test_commands_before_connect_are_refused_and_tell_nothing() -> None:
-    scene = Scene()
-    assert scene.talk.answer(commands.ping()).type == BaseCommand.PONG
-    for frame in (commands.get_topics(8, "t/n"), commands.get_topics(8, "no/such")):
-        assert scene.talk.answer(frame).error.message == "Send CONNECT first"
-    assert scene.talk.say(commands.auth_response("v", "token", b"alice")) is None
-    assert not scene.authenticator.asked
-
-
 async def test_a_check_that_takes_long_is_awaited() -> None:
     scene = Scene()
     reply = scene.connect("alice", "slow")

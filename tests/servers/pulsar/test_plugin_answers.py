@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -86,13 +85,6 @@ async def test_topics_in_any_form(given: Any) -> None:
     assert not answer.filtered
 
 
-async def test_a_part_of_a_listing() -> None:
-    listing = Listing.from_names(NamespaceName("t", "n"), Mode.PERSISTENT, [A, B, C])
-    answer = await asked({"p": answering(success(listing.rows(np.array([0, 2]))))})
-    assert topics(answer) == [A, C]
-    assert answer.topics_hash == topics_hash([A, C])
-
-
 async def test_topics_of_both_domains() -> None:
     other = "non-persistent://t/n/a"
     answer = await asked({"p": answering(success([A, other]))}, mode=2)
@@ -135,16 +127,6 @@ async def test_bad_topics_are_an_error_that_names_the_plugin(given: Any, message
 
 
 # -- the rest ----------------------------------------------------------------------------------------------------
-
-
-async def test_large_answers_of_plugins_are_exact() -> None:
-    names = [f"persistent://t/n/{number:06d}-\U0001f600" for number in range(20_000)]
-    async with serving(plugins={"p": answering(success(names[::-1]))}) as s, await s.client() as client:
-        answer = await client.ask(NAMESPACE)
-        assert list(answer.topics) == names
-        assert answer.topics_hash == topics_hash(names)
-        answer = await client.ask(NAMESPACE, pattern="t/n/.*7-.")
-        assert list(answer.topics) == names[7::10]
 
 
 async def test_observers_hear_how_it_ended() -> None:

@@ -11,9 +11,7 @@ import pytest
 
 from broker_core import ListingRequest, TopicListingResult
 from broker_core.listing.hashes.topics_hash import topics_hash
-from tests.support.memory_lister import MemoryLister
 from tests.support.plugin_answers import (
-    NAMESPACE,
     STORED,
     A,
     B,
@@ -23,7 +21,6 @@ from tests.support.plugin_answers import (
     success,
     topics,
 )
-from tests.support.pulsar_serving import serving
 from tests.support.raw_client import Refused
 
 
@@ -59,15 +56,6 @@ async def test_a_mask_sees_what_the_default_lister_listed_and_what_the_pattern_l
     answer = await asked({"m": masking(mask)}, pattern="t/n/stored-[123]")
     assert (topics(answer), answer.topics_hash) == (STORED[2:3], topics_hash(STORED[2:3]))
     assert seen == [STORED[1:]]
-
-
-async def test_a_mask_over_scattered_rows_of_thousands() -> None:
-    names = [f"persistent://t/n/{number:05d}" for number in range(5000)]
-    plugins = {"m": masking(lambda topics: pc.ends_with(topics, "7"))}
-    async with serving(MemoryLister(names), plugins) as s, await s.client() as client:
-        answer = await client.ask(NAMESPACE, pattern="t/n/.*[37]")
-        assert topics(answer) == names[7::10]
-        assert answer.topics_hash == topics_hash(names[7::10])
 
 
 async def test_the_clients_hash_is_of_what_is_visible() -> None:

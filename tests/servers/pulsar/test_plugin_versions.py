@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pyarrow.compute as pc
-
 from broker_core import ListingRequest
 from broker_core.names import NamespaceName
 from tests.support.plugin_answers import (
@@ -13,7 +11,6 @@ from tests.support.plugin_answers import (
     A,
     B,
     C,
-    masking,
     success,
     topics,
 )
@@ -53,12 +50,3 @@ async def test_an_answer_with_a_version_is_built_once() -> None:
         s.pipeline.answers.forget(NamespaceName("t", "n"))
         assert s.permits.snapshots.acquired == 0
         assert topics(await client.ask(NAMESPACE)) == [C]
-
-
-async def test_masks_apply_to_kept_answers_each_time() -> None:
-    shown = "/a"
-    plugins = {"p": Versioned().plugin(), "m": masking(lambda topics: pc.match_substring(topics, shown))}
-    async with serving(plugins=plugins) as s, await s.client() as client:
-        assert topics(await client.ask(NAMESPACE)) == [A]
-        shown = "/b"
-        assert topics(await client.ask(NAMESPACE)) == [B]

@@ -11,13 +11,11 @@ import pytest
 
 from broker_core import ListingRequest, TopicListingResult
 from broker_core.listing.hashes.topics_hash import topics_hash
-from broker_core.names import NamespaceName
 from broker_core.pipeline import PipelineOptions
 from broker_core.plugin_api.hookspecs import ListingOutcome
-from broker_core.plugins.call.circuit_breaker import THRESHOLD
 from broker_core.servers.pulsar import PulsarOptions
 from broker_core.settings import PulsarSettings
-from tests.support.clock import AGES, breakers_stay_open, time_passes
+from tests.support.clock import AGES, time_passes
 from tests.support.eventually import eventually
 from tests.support.memory_lister import MemoryLister
 from tests.support.plugins import PluginOf
@@ -95,21 +93,6 @@ async def test_by_default_a_failure_is_an_error_and_nothing_is_remembered() -> N
             await client.ask(NAMESPACE)
 
 
-async def test_an_open_breaker_is_answered_for_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    breakers_stay_open(monkeypatch)
-    source = Source()
-    async with (
-        serving(MemoryLister(STORED), {"p": source.plugin()}, tables=STALE) as s,
-        await s.client() as client,
-    ):
-        await client.ask(NAMESPACE)
-        source.down = True
-        for _ in range(THRESHOLD + 5):
-            assert len((await client.ask(NAMESPACE)).topics) == len(NAMES)
-        assert source.asked == THRESHOLD + 1
-        assert stale_answers(s) == THRESHOLD + 5
-
-
 @pytest.mark.parametrize("bad", ["foreign", "late", "wrong"])
 async def test_every_failure_counts(bad: str, monkeypatch: pytest.MonkeyPatch) -> None:
     source, hangs = Source(), asyncio.Event()
@@ -161,22 +144,6 @@ async def test_a_former_answer_passes_the_masks_of_now() -> None:
         assert stale.topics_hash == topics_hash(expected)
         held = await client.ask(NAMESPACE, topics_hash=stale.topics_hash)
         assert not held.changed
-
-
-async def test_a_change_that_the_plugin_told_of_is_no_reason_to_fail() -> None:
-    """What was true until then is what ``stale`` is for; but no version is taken for the present any more."""
-    source = Source(success(NAMES, version=1))
-    async with (
-        serving(MemoryLister(STORED), {"p": source.plugin()}, tables=STALE) as s,
-        await s.client() as client,
-    ):
-        await client.ask(NAMESPACE)
-        s.pipeline.answers.forget(NamespaceName("t", "n"))
-        source.answer = success(NAMES[:5], version=1)
-        assert len((await client.ask(NAMESPACE)).topics) == 5
-        s.pipeline.answers.forget(NamespaceName("t", "n"))
-        source.down = True
-        assert len((await client.ask(NAMESPACE)).topics) == 5
 
 
 async def test_observers_are_told_how_old_it_is() -> None:
