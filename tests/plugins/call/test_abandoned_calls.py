@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import subprocess
 import sys
 
@@ -12,43 +11,6 @@ from structlog.testing import capture_logs
 
 from broker_core.plugins.call.plugin_runner import Abandoned
 from tests.support.eventually import eventually
-
-
-async def test_well_behaved_work_is_gone_at_once() -> None:
-    abandoned = Abandoned("p")
-    task = asyncio.create_task(asyncio.Event().wait())
-    await asyncio.sleep(0)
-    abandoned.leave(task)
-    assert len(abandoned) == 1
-    await eventually(lambda: not len(abandoned))
-    assert task.cancelled()
-    await abandoned.end()
-
-
-async def test_work_is_kept_and_its_late_error_is_read() -> None:
-    go_on = asyncio.Event()
-
-    async def stubborn() -> None:
-        while not go_on.is_set():
-            try:
-                await go_on.wait()
-            except asyncio.CancelledError:
-                pass
-        raise ValueError("nobody cares")
-
-    abandoned = Abandoned("p")
-
-    async def start() -> None:
-        task = asyncio.create_task(stubborn())
-        await asyncio.sleep(0)
-        abandoned.leave(task)
-
-    await start()
-    gc.collect()
-    assert len(abandoned) == 1
-    go_on.set()
-    await eventually(lambda: not len(abandoned))
-    gc.collect()  # asyncio reports nothing that was never retrieved
 
 
 async def test_what_ignores_cancellation_is_closed_at_the_end() -> None:

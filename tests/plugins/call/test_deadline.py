@@ -6,35 +6,10 @@ import asyncio
 
 import pytest
 
-from broker_core.errors import TooManyRequests
 from broker_core.plugins.call.plugin_runner import Deadline
 from tests.support.clock import time_passes
 from tests.support.eventually import eventually
 from tests.support.plugins import asked
-
-
-async def test_work_in_time() -> None:
-    loop = asyncio.get_running_loop()
-
-    async def at_once() -> int:
-        return 1
-
-    async def soon() -> int:
-        await asyncio.sleep(0.001)
-        return 2
-
-    for work in (loop.create_task(at_once()), loop.create_task(soon())):
-        assert await Deadline(loop, 10).wait(work) is True
-        assert work.result() in {1, 2}
-
-
-async def test_work_that_takes_too_long_goes_on() -> None:
-    loop = asyncio.get_running_loop()
-    never = loop.create_future()
-    started = loop.time()
-    assert await Deadline(loop, 0.02).wait(never) is False
-    assert loop.time() - started >= 0.015
-    assert not never.done()
 
 
 async def test_waiting_for_permits_is_not_the_plugins_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,20 +56,6 @@ async def test_the_clock_goes_on_after_the_permits() -> None:
         await work
 
 
-async def test_an_error_of_the_permits_is_known() -> None:
-    loop = asyncio.get_running_loop()
-    refused = TooManyRequests("no", reason="heap")
-
-    async def reserve(size: int) -> None:
-        raise refused
-
-    deadline = Deadline(loop, 1)
-    with pytest.raises(TooManyRequests):
-        await asked(reserve_bytes=reserve).pausing(deadline.paused).reserve(5)
-    assert deadline.raised(refused)
-    assert not deadline.raised(TooManyRequests("no", reason="heap"))
-
-
 async def test_an_error_that_the_plugins_argument_deserved_is_the_plugins() -> None:
     async def reserve(size: int) -> None:
         raise TypeError(size)
@@ -115,18 +76,6 @@ async def test_a_thread_with_its_own_loop_reserves_on_the_brokers() -> None:
     request = asked(reserve_bytes=reserve).pausing(Deadline(loop, 1).paused)
     await asyncio.to_thread(lambda: asyncio.run(request.reserve(5)))
     assert seen == [loop]
-
-
-async def test_a_cancelled_wait_leaves_the_work() -> None:
-    loop = asyncio.get_running_loop()
-    never = loop.create_future()
-    waiting = asyncio.create_task(Deadline(loop, 10).wait(never))
-    await asyncio.sleep(0)
-    await asyncio.sleep(0)
-    waiting.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await waiting
-    assert not never.done()
 
 
 async def test_time_on_the_loop_before_the_clock_runs_counts(monkeypatch: pytest.MonkeyPatch) -> None:

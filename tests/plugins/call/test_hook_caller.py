@@ -264,23 +264,6 @@ async def test_threads_that_hang_are_a_failure_at_once() -> None:
     assert (await ask.call(asked(), anything))[0] is True
 
 
-async def test_calls_that_wait_for_hanging_threads_fail_with_them() -> None:
-    gate = threading.Event()
-    threads = PluginThreads("p", size=1)
-    slow, quick = (
-        HookCaller(
-            loaded(PluginOf(list_topics=lambda: gate.wait(30)), deadline=deadline),
-            HOOK,
-            PluginRunner("p", threads),
-        )
-        for deadline in ("50ms", "30s")
-    )
-    reasons = [failure.reason for failure in await asyncio.gather(fails(slow), fails(quick))]
-    assert reasons == ["plugin_deadline", "plugin_threads"]
-    gate.set()
-    await eventually(lambda: threads.abandoned == 0)
-
-
 async def test_a_wrong_answer_is_a_failure() -> None:
     def check(answer: object, request: ListingRequest) -> tuple[object, str]:
         raise TypeError("it returned a list")
