@@ -292,7 +292,11 @@ async def _watched(**flags: bool) -> AsyncIterator[_Watched]:
             yield watched
 
 
-async def test_each_change_that_is_told_is_taken_in_without_a_question() -> None:
+@pytest.mark.parametrize("inline", [pattern_discovery._INLINE, 2], ids=["few", "many"])
+async def test_each_change_that_is_told_is_taken_in_without_a_question(
+    inline: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pattern_discovery, "_INLINE", inline)
     async with _watched() as watched:
         await eventually(lambda: watched.changes.is_watching)
         asked = len(watched.cluster.asked)
@@ -382,13 +386,3 @@ async def test_a_question_that_no_watch_has_is_not_watched(options: dict[str, An
             assert not discovery.is_watching
         assert not cluster.watchers
     assert said == [False]
-
-
-async def test_many_topics_are_watched_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pattern_discovery, "_INLINE", 2)
-    async with _watched() as watched:
-        await eventually(lambda: watched.changes.is_watching)
-        chosen = random.Random(3)
-        for _ in range(50):
-            watched.change(chosen)
-            await watched.are_right()

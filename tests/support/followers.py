@@ -2,21 +2,41 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
+
+import pytest
 
 from broker_core.access.asker import Asker
 from broker_core.errors import ListingFailed
 from broker_core.listing.listing import Selection
 from broker_core.names import NamespaceName, TopicName
+from broker_core.pipeline import Pipeline
 from broker_core.service import AnswerChange, ChangeEvent
 
-__all__ = ["NAMESPACE", "RecordingFollower", "topic"]
+__all__ = ["NAMESPACE", "RecordingFollower", "topic", "unanswered"]
 
 NAMESPACE = NamespaceName("a", "b")
 
 
 def topic(local: str) -> TopicName:
     return TopicName("persistent", NAMESPACE, local)
+
+
+def unanswered(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> tuple[asyncio.Event, asyncio.Event]:
+    """Leave questions to a pipeline without an answer; the events say that one was asked, and that one has ended."""
+    asked, ended = asyncio.Event(), asyncio.Event()
+
+    async def answer(*_: object) -> None:
+        asked.set()
+        try:
+            await asyncio.get_running_loop().create_future()
+        finally:
+            ended.set()
+
+    monkeypatch.setattr(pipeline, "answer_now", lambda _question: None)
+    monkeypatch.setattr(pipeline, "answer", answer)
+    return asked, ended
 
 
 class _Names:

@@ -157,32 +157,6 @@ def lister(answer: Any) -> PluginOf:
     return PluginOf(list_topics=broker_core_list_topics)
 
 
-@pytest.mark.parametrize("on_failure", ["error", "next", "stale"])
-async def test_a_refusal_of_a_lister_is_final_and_no_failure(on_failure: str) -> None:
-    settings = {"plugins": {"p": {"on_failure": on_failure}}}
-    plugins = {
-        "p": lister(TopicListingResult.refused("not in the office")),
-        "q": lister(TopicListingResult.success(TOPICS)),
-    }
-    async with serve(plugins, topics=TOPICS, settings=settings) as server:
-        for _ in range(8):
-            failure = await refused(server.list("acme/orders"))
-            assert (failure.code, failure.message) == (
-                ServerError.AuthorizationError,
-                "not in the office",
-            )
-        described = {each["name"]: each for each in server.broker.pipeline.dispatcher.describe()}
-        calls = described["p"]["calls"]["list_topics"]
-        assert (calls["answers"], calls["breaker"]) == ({"refused": 8}, "closed")
-        assert described["q"]["calls"]["list_topics"]["calls"] == 0
-        report = await explain(server.broker.pipeline, _request())
-        assert [(step["plugin"], step["answer"]) for step in report["chain"]] == [
-            ("p", "refused"),
-            ("q", "not_asked"),
-        ]
-        assert (await server.metrics()).value("broker_core_listing_rejected_total", reason="refused") == 9
-
-
 async def test_the_cause_makes_the_code() -> None:
     answer = TopicListingResult.refused("who are you?", cause=Cause.UNAUTHENTICATED)
     async with serve({"p": lister(answer)}) as server:

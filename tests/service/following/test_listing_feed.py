@@ -22,7 +22,7 @@ from broker_core.service.following.listing_feed import ListingFeed
 from broker_core.service.following.recreated_topics import RecreatedTopics
 from broker_core.settings import Settings
 from tests.support.eventually import eventually
-from tests.support.followers import NAMESPACE, RecordingFollower, topic
+from tests.support.followers import NAMESPACE, RecordingFollower, topic, unanswered
 from tests.support.plugins import PluginOf
 
 
@@ -276,17 +276,7 @@ async def test_what_is_kept_has_permits(
 async def test_once_it_has_stopped_it_asks_no_more(
     pipeline: Pipeline, feed: ListingFeed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked, ended = asyncio.Event(), asyncio.Event()
-
-    async def answer(*_: object) -> None:
-        asked.set()
-        try:
-            await asyncio.get_running_loop().create_future()
-        finally:
-            ended.set()
-
-    monkeypatch.setattr(pipeline, "answer_now", lambda _question: None)
-    monkeypatch.setattr(pipeline, "answer", answer)
+    asked, ended = unanswered(pipeline, monkeypatch)
     waiting = asyncio.create_task(feed.refresh(Asker()))
     await asked.wait()
     waiting.cancel()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
@@ -24,7 +23,7 @@ from broker_core.service.following.listing_feed import ListingFeed
 from broker_core.service.following.listing_feeds import ListingFeeds
 from broker_core.settings import Settings
 from tests.support.eventually import eventually
-from tests.support.followers import RecordingFollower
+from tests.support.followers import RecordingFollower, unanswered
 from tests.support.plugins import PluginOf
 
 NAMESPACE = NamespaceName("a", "b")
@@ -176,17 +175,7 @@ async def test_a_feed_that_is_closed_already_has_ended_too_when_all_have_stopped
 ) -> None:
     feeds = ListingFeeds(pipeline)
     feed, follower = await joined(feeds, question())
-    asked, ended = asyncio.Event(), asyncio.Event()
-
-    async def answer(*_: object) -> None:
-        asked.set()
-        try:
-            await asyncio.get_running_loop().create_future()
-        finally:
-            ended.set()
-
-    monkeypatch.setattr(pipeline, "answer_now", lambda _question: None)
-    monkeypatch.setattr(pipeline, "answer", answer)
+    asked, ended = unanswered(pipeline, monkeypatch)
     feed.wake()
     await asked.wait()
     feeds.leave(feed, follower)

@@ -4,7 +4,6 @@ import uuid
 
 from broker_core.access.asker import Access, Refused
 from broker_core.catalog import SqliteCatalog
-from broker_core.names import NamespaceName, TopicName
 from broker_core.wire.kafka import DELETE_TOPICS, ZERO_ID, Fields
 from tests.support.kafka_serving import ask_once, kafka_broker
 from tests.support.kafka_topics import NAMESPACE, create
@@ -26,25 +25,6 @@ async def test_topics_go_with_all_of_their_partitions_by_name_and_by_id(catalog:
     with catalog.topics(NAMESPACE) as (_, left):
         assert [record.name.local for record in left] == ["c"]
     assert catalog.was_deleted(made["a"].topic_id)
-
-
-async def test_an_id_of_another_namespace_is_unknown(catalog: SqliteCatalog) -> None:
-    other = TopicName("persistent", NamespaceName.parse("acme/orders"), "a")
-    made = catalog.create(other, partitions=1)
-    async with kafka_broker(catalog.path.parent) as broker:
-        (row,) = (await ask_once(broker, DELETE_TOPICS, 6, _request(made.topic_id)))["responses"]
-    assert (row["name"], row["topic_id"], row["error_code"]) == (None, made.topic_id, 100)
-    assert catalog.topic(other) == made
-
-
-async def test_a_topic_of_a_deleted_ones_name_is_not_deleted_by_the_old_id(catalog: SqliteCatalog) -> None:
-    old = create(catalog, "a", 1)
-    catalog.delete(old.name)
-    new = create(catalog, "a", 1)
-    async with kafka_broker(catalog.path.parent) as broker:
-        (row,) = (await ask_once(broker, DELETE_TOPICS, 6, _request(old.topic_id)))["responses"]
-    assert row["error_code"] == 100
-    assert catalog.topic(new.name) == new
 
 
 async def test_a_gate_that_refuses_keeps_a_topic(catalog: SqliteCatalog) -> None:

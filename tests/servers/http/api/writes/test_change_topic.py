@@ -349,17 +349,3 @@ async def test_before_a_cluster_there_is_nothing_to_write(tmp_path: Path) -> Non
             ),
         ):
             assert (said.status, said.json["cause"]) == (501, "NOT_ALLOWED")
-
-
-async def test_another_writer_is_told_to_a_client(
-    served: ApiServed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("broker_core.catalog.async_catalog._PATIENCE", 0.05)
-    with SqliteCatalog(tmp_path / "topics.sqlite") as other:
-        connection = other.connect()
-        connection.execute("BEGIN IMMEDIATE")
-        busy = await put(served, "t", {})
-        connection.close()
-    assert (busy.status, busy.json["cause"], busy.headers["Retry-After"]) == (503, "UNAVAILABLE", "1")
-    assert str(tmp_path) not in busy.json["detail"]
-    assert (await put(served, "t", {})).status == 201

@@ -6,16 +6,13 @@ import asyncio
 import gzip
 import json
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from broker_core import Access, Refused
 from broker_core.service.topic_imports import TopicImports
-from tests.support.api_serving import NAMESPACE, ApiServed, Said, api_served
+from tests.support.api_serving import NAMESPACE, ApiServed, Said
 from tests.support.eventually import eventually
-from tests.support.plugins import PluginOf
 
 IMPORT = f"{NAMESPACE}/topics:import"
 NDJSON = {"Content-Type": "application/x-ndjson"}
@@ -157,13 +154,3 @@ async def test_a_client_that_goes_changes_nothing(served: ApiServed, framing: by
     await eventually(lambda: imports.under_way == 0)
     assert await names(served) == THERE
     assert (await bring(served, line)).json["created"] == 1
-
-
-async def test_a_gate_refuses_with_its_words(tmp_path: Path) -> None:
-    async def broker_core_authorize(access: Access) -> Refused | None:
-        return Refused("locked") if access.topic and access.topic.local == "locked" else None
-
-    async with api_served(tmp_path, plugins={"gate": PluginOf(authorize=broker_core_authorize)}) as served:
-        said = await bring(served, lines({"name": "new"}, {"name": "locked"}))
-        assert (said.status, said.json["detail"], said.json["cause"]) == (403, "locked", "DENIED")
-        assert await names(served) == THERE
