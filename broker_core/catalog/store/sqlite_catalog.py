@@ -25,10 +25,10 @@ from broker_core.catalog.store.topic_rows import (
     edit_each,
     found_topics,
     listed_topic,
-    make_record,
     named_topic,
     own_topic,
     topic_of_id,
+    topics_of,
 )
 from broker_core.catalog.topic_decisions import Decide, TopicWrite, adjustment, creation, deletion
 from broker_core.catalog.topic_record import TopicRecord, check_properties
@@ -84,12 +84,6 @@ class CatalogState:
         return iter(self.versions)
 
 
-_TOPICS = (
-    "SELECT domain, base, listed, topic_id, properties, created, configs, replication FROM topics"
-    " WHERE namespace = (SELECT id FROM namespaces WHERE name = ?) ORDER BY domain, base"
-)
-
-
 class SqliteCatalog(KafkaAdministration):
     """The embedded catalogue (the :class:`~broker_core.catalog.topic_record.Catalog` of a broker without a cluster).
 
@@ -128,15 +122,7 @@ class SqliteCatalog(KafkaAdministration):
         They are read one by one from a single state of the file, within the ``with``.
         """
         with self.reading() as connection:
-            version = read_version(connection, namespace)
-            rows = connection.execute(_TOPICS, (str(namespace),))
-            yield (
-                version,
-                (
-                    make_record(TopicName(DOMAINS[domain], namespace, base), *rest)
-                    for domain, base, *rest in rows
-                ),
-            )
+            yield read_version(connection, namespace), topics_of(connection, namespace)
 
     @contextmanager
     def state(self) -> Iterator[CatalogState]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from broker_core.catalog.catalog_errors import CatalogError, NameCollides
@@ -27,11 +27,11 @@ __all__ = [
     "edit_each",
     "found_topics",
     "listed_topic",
-    "make_record",
     "named_topic",
     "own_topic",
     "own_topics",
     "topic_of_id",
+    "topics_of",
 ]
 
 
@@ -46,6 +46,10 @@ _NAMED = (
     f"SELECT base, {_COLUMNS} FROM topics"  # noqa: S608 - a constant
     " WHERE namespace = (SELECT id FROM namespaces WHERE name = ?) AND domain = ?"
     " AND base IN (SELECT value FROM json_each(?))"
+)
+_ALL = (
+    f"SELECT domain, base, {_COLUMNS} FROM topics"  # noqa: S608 - a constant
+    " WHERE namespace = (SELECT id FROM namespaces WHERE name = ?) ORDER BY domain, base"
 )
 _BY_ID = (
     f"SELECT n.name, domain, base, {_COLUMNS} FROM topics t JOIN namespaces n ON n.id = t.namespace"  # noqa: S608
@@ -62,7 +66,7 @@ _DELETE = "DELETE FROM topics WHERE namespace = ? AND domain = ? AND base = ?"
 def own_topic(connection: sqlite3.Connection, name: TopicName) -> TopicRecord | None:
     """The topic with the given own name (without partition suffix)."""
     row = connection.execute(_TOPIC, (str(name.namespace), DOMAINS.index(name.domain), name.local)).fetchone()
-    return None if row is None else make_record(name, *row)
+    return None if row is None else _record(name, *row)
 
 
 def own_topics(
@@ -76,8 +80,14 @@ def own_topics(
         if bases:
             rows = connection.execute(_NAMED, (str(namespace), DOMAINS.index(domain), compact_json(bases)))
             for base, *rest in rows:
-                found[domain, base] = make_record(asked[domain, base], *rest)
+                found[domain, base] = _record(asked[domain, base], *rest)
     return found
+
+
+def topics_of(connection: sqlite3.Connection, namespace: NamespaceName) -> Iterator[TopicRecord]:
+    """All topics of a namespace, read one by one."""
+    rows = connection.execute(_ALL, (str(namespace),))
+    return (_record(TopicName(DOMAINS[domain], namespace, base), *rest) for domain, base, *rest in rows)
 
 
 def listed_topic(connection: sqlite3.Connection, name: TopicName) -> TopicRecord | None:
@@ -115,10 +125,10 @@ def topic_of_id(connection: sqlite3.Connection, topic_id: uuid.UUID) -> TopicRec
     if row is None:
         return None
     namespace, domain, base, *rest = row
-    return make_record(TopicName(DOMAINS[domain], NamespaceName.parse(namespace), base), *rest)
+    return _record(TopicName(DOMAINS[domain], NamespaceName.parse(namespace), base), *rest)
 
 
-def make_record(
+def _record(
     name: TopicName,
     listed: str,
     topic_id: bytes,
