@@ -11,14 +11,14 @@ import re
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final, ParamSpec
+from typing import Final, ParamSpec, get_args
 
 from broker_core.access.asker import OPERATOR, Access, Asker
 from broker_core.errors import BrokerCoreError, Cause, ListingFailed
 from broker_core.listing import TopicFilter, TopicPatterns
 from broker_core.names import MAX_NAMESPACE, NamespacePatterns, RulePattern, TopicName
 from broker_core.redaction import quoted
-from broker_core.settings import AuthorizationRule, AuthorizationSettings
+from broker_core.settings import AuthorizationRule, AuthorizationSettings, RuleAction
 
 __all__ = [
     "RULES_OF",
@@ -34,7 +34,7 @@ __all__ = [
 P = ParamSpec("P")
 
 #: The actions that a rule may allow.
-RULE_ACTIONS: Final = ("list", "lookup", "monitor", "admin")
+RULE_ACTIONS: Final[tuple[str, ...]] = get_args(RuleAction)
 #: The actions of the rules of which one is enough, by the actions of gates (``access.ACTIONS``), and ``monitor``:
 #: ``list`` sees topics and their details, ``lookup`` finds the server of a topic, ``admin`` changes, and ``monitor``
 #: looks at the server, as ``admin`` does.

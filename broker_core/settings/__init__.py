@@ -15,7 +15,7 @@ from broker_core.settings.authentication_model import (
     Method,
     TokenSettings,
 )
-from broker_core.settings.authorization_model import AuthorizationRule, AuthorizationSettings
+from broker_core.settings.authorization_model import AuthorizationRule, AuthorizationSettings, RuleAction
 from broker_core.settings.environment_layer import CONFIG_VARIABLE
 from broker_core.settings.kafka_model import (
     KafkaMechanism,
@@ -94,6 +94,7 @@ __all__ = [
     "PulsarSettings",
     "PulsarTlsSettings",
     "QuotaSettings",
+    "RuleAction",
     "SettingChange",
     "SettingInForce",
     "SettingProblem",

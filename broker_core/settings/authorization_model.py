@@ -10,8 +10,10 @@ from pydantic import Field, field_validator, model_validator
 from broker_core.settings.namespace_texts import namespace_patterns
 from broker_core.settings.table import ALL, Table
 
-__all__ = ["AuthorizationRule", "AuthorizationSettings"]
+__all__ = ["AuthorizationRule", "AuthorizationSettings", "RuleAction"]
 
+#: The actions that a rule may allow.
+RuleAction: TypeAlias = Literal["list", "lookup", "monitor", "admin"]
 _Patterns: TypeAlias = Annotated[tuple[str, ...], Field(min_length=1)]
 #: Characters of a pattern of topics.
 _LONGEST: Final = 1000
@@ -26,7 +28,7 @@ class AuthorizationRule(Table):
 
     roles: _Patterns = Field(description="Roles, such as team-*.")
     namespaces: _Patterns = Field(description="Namespaces, such as acme/*; * is every namespace.")
-    actions: tuple[Literal["list", "lookup", "monitor", "admin", "*"], ...] = Field(
+    actions: tuple[Literal[RuleAction, "*"], ...] = Field(
         min_length=1,
         description="list, lookup, monitor and admin (which has monitor in it); * is each of them.",
     )
