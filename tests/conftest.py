@@ -74,7 +74,11 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     options = session.config.option
     if options.processes and not options.collectonly:
         if not all(is_unit_tests(file, ROOT / "tests") for file in {item.path for item in session.items}):
+            # Its driver is not for runs of units.
+            from tests.support.postgres_server import share_new_cluster
+
             start_programs()  # for all processes
+            share_new_cluster()
     _freeze()
     gc.set_threshold(10_000, 10, 10)  # as a server sets it when it has started
     gc.enable()
