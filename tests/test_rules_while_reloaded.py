@@ -13,7 +13,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -94,14 +94,16 @@ def _as_toml(rules: Rules) -> str:
     return "\n".join(lines) + "\n"
 
 
-# -- brute force
+# -- brute force, which is asked the same of each topic for every answer
 
 
+@cache
 def _is_like(pattern: str, text: str, *, one: str = "?") -> bool:
     regex = "".join(".*" if each == "*" else "." if each == one else re.escape(each) for each in pattern)
     return re.fullmatch(regex, text, re.DOTALL) is not None
 
 
+@cache
 def _about(rules: Rules, role: str, action: str) -> Rules:
     return tuple(
         rule
