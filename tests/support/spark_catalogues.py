@@ -5,7 +5,9 @@ from __future__ import annotations
 import io
 import json
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -145,11 +147,21 @@ def reread_all(store: Store, manifest: Manifest, questions: Iterable[CanonicalQu
 
 def keyed(names: Names) -> KeyedNames:
     """Names in any order, as they are staged."""
-    keys = [
-        order_key(namespace, domain, pa.array([local], pa.large_string()))[0].as_py()
-        for namespace, domain, local in names
-    ]
-    return KeyedNames(pa.array(keys, pa.large_binary()), (pa.array(list(names.values()), pa.large_string()),))
+    keys = {
+        (namespace, domain, local): key
+        for namespace, domain, column in _by_place(names)
+        for local, key in zip(
+            column.to_pylist(), order_key(namespace, domain, column).to_pylist(), strict=True
+        )
+    }
+    values = pa.array(list(names.values()), pa.large_string())
+    return KeyedNames(pa.array([keys[name] for name in names], pa.large_binary()), (values,))
+
+
+def _by_place(names: Names) -> Iterator[tuple[str, str, pa.LargeStringArray]]:
+    """The local names of each namespace and domain."""
+    for (namespace, domain), group in groupby(sorted(names), key=itemgetter(0, 1)):
+        yield namespace, domain, pa.array([local for _, _, local in group], pa.large_string())
 
 
 def changes_of(manifest: Manifest, before: Names, now: Names, *, compared: bool) -> dict[int, NameChanges]:
@@ -165,12 +177,10 @@ def changes_of(manifest: Manifest, before: Names, now: Names, *, compared: bool)
             if sum(first <= key for first in firsts) == number
         }
 
-    begins = [
-        order_key(namespace, domain, name)[0].as_py()
-        for namespace, domain, local in now
-        for name in [pa.array([local], pa.large_string())]
-        if begins_segment(namespace, domain, name, target=manifest.segment_bytes)[0]
-    ]
+    begins: list[bytes] = []
+    for namespace, domain, column in _by_place(now):
+        chosen = pa.array(begins_segment(namespace, domain, column, target=manifest.segment_bytes))
+        begins += order_key(namespace, domain, column.filter(chosen)).to_pylist()
     first = min(keyed(now).keys.to_pylist())
     run = SortedRun("", (RunBlock(first, 0, 0, 1),), tuple(begins))
     reuse = SegmentReuse(PreviousGeneration(manifest, ()), dict.fromkeys(range(len(firsts) + 1), ()))
