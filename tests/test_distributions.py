@@ -50,9 +50,12 @@ def _imports(source: str) -> Iterator[str]:
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.level == 0:
             yield node.module or ""
-        elif isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == "import_module":
-            match node.args:
-                case [ast.Constant(value=str(name)), *_]:
+        elif isinstance(node, ast.Call):
+            match node:
+                case ast.Call(
+                    func=ast.Name("import_module") | ast.Attribute(attr="import_module"),
+                    args=[ast.Constant(str(name)), *_],
+                ):
                     yield name
 
 
@@ -65,6 +68,7 @@ def _owners_of(name: str) -> list[str]:
     return [OWNERS[package]] if package in OWNERS else _owners().get(package, [f"(nobody has {name})"])
 
 
+@cache
 def imported(distribution: Distribution) -> dict[str, str]:
     """The distributions that a package imports, each with one file that does."""
     found: dict[str, str] = {}
