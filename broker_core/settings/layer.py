@@ -1,17 +1,20 @@
-"""A layer of settings: the values of the file, the environment or the options, with their names there."""
+"""A layer of settings: the values of the file, the environment or the options, with their names there.
+
+The layer of the options of the command line is made here.
+"""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from broker_core.settings.key_source import KeySource
-from broker_core.settings.setting_paths import FILES, KEY_SOURCES, SettingPath
+from broker_core.settings.setting_paths import FILES, KEY_SOURCES, SettingPath, dotted
 
-__all__ = ["Layer", "resolve_paths"]
+__all__ = ["Layer", "options_layer", "resolve_paths"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,3 +48,22 @@ def resolve_paths(values: dict[str, Any], folder: Path) -> None:
         else:
             with contextlib.suppress(ValueError):  # its validation says what is wrong
                 table[key] = KeySource.parse(table[key]).in_folder(folder)
+
+
+def options_layer(options: Mapping[str, tuple[SettingPath, object]]) -> Layer:
+    """The options of the command line that override a setting.
+
+    ``options``: option (``--pulsar``) to the path of its setting and its value; ``None`` is not given.
+    """
+    values: dict[str, Any] = {}
+    names: dict[SettingPath, str] = {}
+    for option, (path, value) in options.items():
+        if value is not None:
+            names[path] = option
+            values.setdefault(path[0], {})[path[1]] = value
+    resolve_paths(values, Path.cwd())
+
+    def label(path: SettingPath) -> str:
+        return names.get(path, dotted(path))
+
+    return Layer("option", values, label, lambda path: f"{label(path)}: unknown setting {dotted(path)!r}")

@@ -12,9 +12,8 @@ from pydantic import ValidationError
 
 from broker_core.settings.environment_layer import CONFIG_VARIABLE, environment_layer
 from broker_core.settings.file_layer import file_layer, table_of_broken
-from broker_core.settings.layer import Layer
+from broker_core.settings.layer import Layer, options_layer
 from broker_core.settings.models import AdminSettings, Settings
-from broker_core.settings.options_layer import options_layer
 from broker_core.settings.problems import Finding, SettingsError, findings, what_is_wrong
 from broker_core.settings.setting_paths import SettingPath, dotted, known_keys
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from broker_core.settings.environment_layer import environment_layer
-from broker_core.settings.layer import resolve_paths
-from broker_core.settings.options_layer import options_layer
+from broker_core.settings.layer import options_layer, resolve_paths
 
 
 def test_the_catalogue_of_a_variable_or_an_option_is_in_the_working_directory(
@@ -28,3 +27,11 @@ def test_only_settings_that_name_a_file_are_resolved(tmp_path: Path) -> None:
         "log": {"file": "", "level": "info"},
         "plugins": {"x": {"path": "b"}},
     }
+
+
+def test_options_are_labelled_by_their_name() -> None:
+    layer = options_layer(
+        {"--pulsar": (("pulsar", "listen"), "127.0.0.1:0"), "--catalog": (("catalog", "path"), None)}
+    )
+    assert layer.values == {"pulsar": {"listen": "127.0.0.1:0"}}
+    assert layer.label(("pulsar", "listen")) == "--pulsar"
