@@ -23,9 +23,9 @@ from broker_core.metrics import Metrics
 from broker_core.servers.admission import ConnectionLimits
 from broker_core.servers.arrival import Arrivals, TlsEntrance
 from broker_core.servers.http.api import HttpApi
+from broker_core.servers.http.api.json_object import json_response
 from broker_core.servers.http.api.problem_details import Problem, problem_of, problem_response, with_headers
 from broker_core.servers.http.endpoints import Endpoints
-from broker_core.servers.http.json_responses import json_response
 from broker_core.servers.http.served_connection import MakeConnection, ServedConnection, connections_of
 from broker_core.settings import LimitsSettings
 

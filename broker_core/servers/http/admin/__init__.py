@@ -12,8 +12,8 @@ from aiohttp import web
 from broker_core.servers.http.admin import listings, lookups, namespaces, topics
 from broker_core.servers.http.admin.paths import ADMIN, LOOKUP, first_values
 from broker_core.servers.http.api import Admit, ApiServices, HttpApi
+from broker_core.servers.http.api.json_object import json_response
 from broker_core.servers.http.api.problem_details import Problem, with_headers
-from broker_core.servers.http.json_responses import json_response
 
 __all__ = ["admin_apis"]
 

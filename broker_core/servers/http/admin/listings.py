@@ -21,11 +21,11 @@ from broker_core.servers.http.admin.paths import ADMIN, declared
 from broker_core.servers.http.admin.topic_path import BAD_ESCAPE
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.body_writer import RenderedBody, write_body
+from broker_core.servers.http.api.json_object import json_response
 from broker_core.servers.http.api.listing_problems import namespace_of, sending
 from broker_core.servers.http.api.operation import HttpOperation
 from broker_core.servers.http.api.problem_details import refused
 from broker_core.servers.http.api.topics.listing_answer import answer_to
-from broker_core.servers.http.json_responses import json_response
 
 __all__ = ["operations"]
 

@@ -19,9 +19,9 @@ from broker_core.servers.http.admin.namespaces import is_known
 from broker_core.servers.http.admin.paths import ADMIN, LOOKUP, declared
 from broker_core.servers.http.admin.topic_path import topic_of_path
 from broker_core.servers.http.api.api_request import ApiRequest
+from broker_core.servers.http.api.json_object import json_response
 from broker_core.servers.http.api.operation import HttpOperation
 from broker_core.servers.http.api.problem_details import refused
-from broker_core.servers.http.json_responses import json_response
 from broker_core.service import BrokerSchema, LookupQuestions, TopicAsker, client_count
 
 __all__ = ["described", "operations"]

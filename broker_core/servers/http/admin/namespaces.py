@@ -19,11 +19,11 @@ from broker_core.names import NamespaceName
 from broker_core.servers.http.admin.paths import ADMIN, declared
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.bounded_answer import HeldAnswer
+from broker_core.servers.http.api.json_object import json_response
 from broker_core.servers.http.api.namespaces.list_namespaces import every_namespace
 from broker_core.servers.http.api.operation import Body, HttpOperation
 from broker_core.servers.http.api.problem_details import RequestRefused, refused
 from broker_core.servers.http.api.services import ApiServices, needs_changes
-from broker_core.servers.http.json_responses import json_response
 from broker_core.service import right_to
 
 __all__ = ["is_known", "missing_namespace", "operations"]

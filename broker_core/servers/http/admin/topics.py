@@ -36,10 +36,10 @@ from broker_core.servers.http.admin.lookups import described
 from broker_core.servers.http.admin.paths import ADMIN, declared
 from broker_core.servers.http.admin.topic_path import topic_of_path
 from broker_core.servers.http.api.api_request import ApiRequest
+from broker_core.servers.http.api.json_object import json_response
 from broker_core.servers.http.api.operation import Body, HttpOperation
 from broker_core.servers.http.api.problem_details import RequestRefused, refused
 from broker_core.servers.http.api.services import needs_changes
-from broker_core.servers.http.json_responses import json_response
 from broker_core.service import Action
 
 __all__ = ["operations"]

@@ -1,4 +1,4 @@
-"""JSON objects of the HTTP API as pydantic models: the schema, the checks and the bytes are of one class."""
+"""JSON of HTTP responses, and the objects of the API as pydantic models: schema, checks and bytes are of one class."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pydantic_core import PydanticCustomError
 
 from broker_core.compact_json import ascii_json
 
-__all__ = ["JsonObject", "Text", "schema_of", "time_text", "whole"]
+__all__ = ["JsonObject", "Text", "json_response", "schema_of", "time_text", "whole"]
 
 
 def _unicode(text: str) -> str:
@@ -53,9 +53,13 @@ class JsonObject(BaseModel):
 
     def response(self, status: int = 200, headers: Mapping[str, str] | None = None) -> web.Response:
         """A response with this body."""
-        return web.Response(
-            status=status, text=self.json_line(), headers=headers, content_type="application/json"
-        )
+        return json_response(status, self.content(), headers)
+
+
+def json_response(status: int, content: object, headers: Mapping[str, str] | None = None) -> web.Response:
+    """A response with this content as JSON, on one line."""
+    text = ascii_json(content) + "\n"
+    return web.Response(status=status, text=text, headers=headers, content_type="application/json")
 
 
 def schema_of(content: Mapping[str, Any] | type[JsonObject]) -> dict[str, Any]:

@@ -13,11 +13,11 @@ from broker_core.access import OPERATOR, Client, ClientFilter
 from broker_core.errors import Cause
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.bounded_answer import shown_first
+from broker_core.servers.http.api.json_object import json_response
 from broker_core.servers.http.api.operation import HttpOperation, Parameter, Reply, Right, Schema
 from broker_core.servers.http.api.parameters import limit_parameter, one_of
 from broker_core.servers.http.api.problem_details import refused
 from broker_core.servers.http.api.services import ApiServices
-from broker_core.servers.http.json_responses import json_response
 from broker_core.service import fields_text
 
 __all__ = ["operations"]

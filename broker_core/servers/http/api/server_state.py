@@ -17,12 +17,11 @@ from broker_core.pipeline import QuestionCount
 from broker_core.servers.http.allowed_questions import allowed_questions, question_record
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.bounded_answer import shown_first
-from broker_core.servers.http.api.json_object import JsonObject, time_text
+from broker_core.servers.http.api.json_object import JsonObject, json_response, time_text
 from broker_core.servers.http.api.operation import Handler, HttpOperation, Parameter, Reply, Right
 from broker_core.servers.http.api.parameters import MOST_ITEMS, limit_parameter, one_of
 from broker_core.servers.http.api.problem_details import refused
 from broker_core.servers.http.api.services import ApiServices
-from broker_core.servers.http.json_responses import json_response
 from broker_core.service import FollowedQuestion
 
 __all__ = ["operations"]
