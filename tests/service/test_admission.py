@@ -84,6 +84,9 @@ async def test_a_turn_without_time_checks_nothing() -> None:
         pass
     assert not has_time()
     assert door.admission.now(attempt()) is None
+    begun = door.admission.later(attempt())
+    begun.send(None)  # in this turn
+    begun.close()
     assert len(door.authenticator.asked) == 1
     assert (await door.admission.later(attempt())).role == "alice"
     assert len(door.authenticator.asked) == 2
