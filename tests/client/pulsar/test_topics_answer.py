@@ -87,7 +87,6 @@ def test_a_large_answer_without_anything_behind_its_topics() -> None:
         "\x12" * 30,
         "",
         "x",
-        "twelve bytes",
         "\x12pppppppppppppppppppp",
         "persistent://a/b/c",
     ],
@@ -96,6 +95,13 @@ def test_records_that_cannot_be_told_apart_at_sight(odd: str) -> None:
     topics = large(3000, 3, [18, 40])
     topics[1000] = topics[-1] = odd
     assert TopicsAnswer(answer(topics)).topics == topics
+
+
+@pytest.mark.parametrize("length", [4, 11, 12, 13])
+def test_the_column_of_short_names(length: int) -> None:
+    """Arrow keeps texts of at most twelve bytes in its views themselves."""
+    topics = [f"{number:0{length}}" for number in range(100)]
+    assert TopicsAnswer(answer(topics)).column().to_pylist() == topics
 
 
 def test_topics_between_other_fields() -> None:

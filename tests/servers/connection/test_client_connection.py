@@ -7,6 +7,7 @@ import contextlib
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import pytest
@@ -104,13 +105,15 @@ class LineHandler:
         if command == b"bye":
             return Closing("authentication", "not let in", last=b"no\n")
         if command.startswith(b"wait"):
-            return Awaited(self._reply, holds=not command.startswith(b"wait aside"))
+            return Awaited(partial(self._reply, command), holds=not command.startswith(b"wait aside"))
         job = Echo(command, self.gate)
         self.jobs.append(job)
         return job
 
-    async def _reply(self) -> bytes | Closing | None:
+    async def _reply(self, command: bytes) -> bytes | Closing | None:
         await self.reply_gate.wait()
+        if command.endswith(b"text"):
+            return b"text\n"
         if self.reply == b"bug":
             raise KeyError("bug")
         return self.reply
@@ -380,10 +383,10 @@ async def test_a_reply_may_be_the_last_frame_and_requests_under_way_end_with_it(
     async with connected() as peer:
         handler = peer.handlers[0]
         handler.gate.clear()
-        await peer.send(b"request\nwait\nhello\n")
-        await eventually(lambda: len(peer.load.request_tasks) == 2)
+        await peer.send(b"request\nwait aside\nwait text\nhello\n")
+        await eventually(lambda: len(peer.load.request_tasks) == 3)
         handler.reply = Closing("authentication", None, last=b"no\n")
-        handler.reply_gate.set()
+        handler.reply_gate.set()  # of the text too, which is sent no more
         assert await peer.line() == b"no\n"
         assert await peer.line() == b"(closed)"
         await eventually(lambda: not peer.load.request_tasks)

@@ -3,10 +3,12 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from broker_core import Details
 from broker_core.catalog import SqliteCatalog
 from broker_core.wire.kafka import CREATE_PARTITIONS, Fields
 from tests.support.kafka_serving import ask_once, kafka_broker
 from tests.support.kafka_topics import changing, create
+from tests.support.plugins import PluginOf
 
 
 def _request(*rows: tuple[str, int], assignments: Any = None, **fields: Any) -> Fields:
@@ -41,6 +43,13 @@ async def test_of_requests_at_once_that_ask_for_as_many_one_adds_partitions(cata
     told = [(row["error_code"], row["error_message"]) for answer in answers for row in answer["results"]]
     assert sorted(told, key=str) == [(0, None), *[(37, "Topic already has 2 partition(s).")] * 3]
     assert catalog.partitions(made.name) == 2
+
+
+async def test_the_catalogue_counts_partitions_whatever_a_plugin_describes(catalog: SqliteCatalog) -> None:
+    made = create(catalog, "a", 3)
+    plugin = PluginOf(describe_topics=lambda request: Details.of(request.names, partitions=[9]))
+    told = await _ask(catalog, _request(("a", 4)), plugins={"p": plugin})
+    assert (told["a"], catalog.partitions(made.name)) == ((0, None), 4)
 
 
 async def test_a_topic_without_partitions_stays_one(catalog: SqliteCatalog) -> None:
