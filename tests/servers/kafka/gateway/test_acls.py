@@ -136,3 +136,14 @@ async def test_an_acl_on_a_hidden_topic_is_refused_as_on_a_missing_one(
     assert set(await cluster.describe_acls()) == before
     async with _through(tmp_path, cluster, tables=_RULES) as client:
         (await client.create_acls([*asked.values()])).all()
+
+
+async def test_a_cluster_without_acls_deletes_none(tmp_path: Path) -> None:
+    async with (
+        small_cluster(tmp_path) as cluster,
+        _through(tmp_path, cluster, {"secrets": Secrets()}) as client,
+    ):
+        # With a look at what is shown, whose error it is then, and without.
+        for wanted, where in ((AclFilter(), " on the broker"), (AclFilter(_GROUP), ".")):
+            (error,) = (await client.delete_acls([wanted])).errors.values()
+            assert str(error) == f"SECURITY_DISABLED: No Authorizer is configured{where}"
