@@ -92,19 +92,6 @@ async def test_a_namespace_without_topics_is_there_if_it_had_some(tmp_path: Path
         assert await _list(served, "namespaces/public/default/topics?mode=ALL") == []
 
 
-async def test_who_may_not_list_is_told_a_reason(tmp_path: Path) -> None:
-    rules = {"super_roles": ["root"]}
-    async with api_served(tmp_path, authorization=rules) as served:
-        for path in (
-            "persistent/public/default",
-            "persistent/public/nowhere",
-            "namespaces/public/default/topics",
-        ):
-            said = await served.ask(f"/admin/v2/{path}")
-            assert said.status == 403
-            assert "has no right to list" in said.json["reason"]
-
-
 @pytest.mark.parametrize(
     ("text", "pairs"),
     [

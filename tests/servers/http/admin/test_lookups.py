@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import struct
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -136,19 +135,6 @@ async def test_schemas(tmp_path: Path) -> None:
         for path in ("unknown/schema", "orders/schema/x", f"orders/schema/{2**70}"):
             said = await served.ask(f"{schemas}/{path}")
             assert (said.status, said.json) == (404, {"reason": "Schema not found"})
-
-
-async def test_rules_and_gates_are_asked_first(tmp_path: Path) -> None:
-    async with _gateway(tmp_path, authorization={"super_roles": ["root"]}) as (served, broker):
-        for path in (
-            f"{_LOOKUP}/orders",
-            f"{_ADMIN}/orders/partitions",
-            "/admin/v2/schemas/public/default/o/schema",
-        ):
-            said = await served.ask(path)
-            assert said.status == 403
-            assert re.search("has no right to (list or )?lookup in", said.json["reason"])
-        assert BaseCommand.LOOKUP not in {each.type for each in broker.received}
 
 
 async def test_a_catalogue_knows_partitions_and_properties(tmp_path: Path) -> None:

@@ -65,16 +65,6 @@ async def test_ids_that_no_topic_has(served: ApiServed, method: str) -> None:
         assert (said.status, said.json["cause"]) == (400, "BAD_REQUEST")
 
 
-async def test_a_name_that_is_made_anew_has_another_id(served: ApiServed) -> None:
-    former = id_of(served, "bills")
-    assert (await served.ask(f"{TOPICS}/bills", "DELETE")).status == 204
-    made = await served.ask(f"{TOPICS}/bills", "PUT", json={})
-    assert made.json["topic_id"] != str(former)
-    for method in ("GET", "DELETE"):
-        assert (await served.ask(f"{BY_ID}/{former}", method)).status == 404
-    assert (await served.ask(f"{BY_ID}/{made.json['topic_id']}")).json == made.json
-
-
 async def test_a_topic_is_deleted_by_its_id(served: ApiServed) -> None:
     path = f"{BY_ID}/{id_of(served, 'orders')}"
     tag = (await served.ask(path)).headers["ETag"]

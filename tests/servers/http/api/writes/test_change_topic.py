@@ -194,29 +194,6 @@ async def test_bodies_have_their_type_and_size(served: ApiServed) -> None:
     assert (await served.ask(f"{TOPICS}/bills", "DELETE", data="{}")).status == 400
 
 
-RULES: dict[str, Any] = {
-    "authorization": {
-        "rules": [{"roles": ["reader"], "namespaces": ["*"], "actions": ["list", "lookup"]}],
-        "mode": "rules",
-    }
-}
-
-
-async def test_the_right_is_admin(tmp_path: Path) -> None:
-    async with api_served(tmp_path, **RULES) as served:
-        for said in (
-            await put(served, "t", {}),
-            await patch(served, "bills", {}),
-            await served.ask(f"{TOPICS}/bills", "DELETE"),
-            await served.ask(
-                f"{TOPICS}:import", "POST", data="x", headers={"Content-Type": "application/x-ndjson"}
-            ),
-        ):
-            assert (said.status, said.json["cause"]) == (403, "DENIED")
-            assert "no right to admin" in said.json["detail"]
-        assert served.sample("denials_total", action="admin", by="rules") == 4
-
-
 async def test_a_change_reads_nothing_that_its_client_may_not_list(tmp_path: Path) -> None:
     rule: dict[str, Any] = {"namespaces": ["*"]}
     tables: dict[str, Any] = {
@@ -290,25 +267,6 @@ async def test_a_refusal_quotes_what_a_topic_has_for_clients_that_may_list_it(
         now = " 47" if shows else ""
         reason = f"Desired partitions 3 can't be less than the current partitions{now}."
         assert (said.status, said.json["reason"]) == (422, reason)
-
-
-async def test_a_scraper_writes_nothing(tmp_path: Path) -> None:
-    everywhere: dict[str, Any] = {"namespaces": ["*"]}
-    tables: dict[str, Any] = {
-        "authentication": {"methods": ["token"], "token": {"key": data_url(der(rsa_key()))}},
-        "authorization": {
-            "rules": [
-                everywhere | {"roles": ["prometheus"], "actions": ["monitor"]},
-                everywhere | {"roles": ["importer"], "actions": ["admin"]},
-            ]
-        },
-    }
-    async with api_served(tmp_path, http={"protect": True}, **tables) as served:
-        for role, status in (("prometheus", 403), ("importer", 204)):
-            headers = {"Authorization": f"Bearer {token({'sub': role}).decode()}"}
-            for page in ("/metrics", "/plugins"):
-                assert (await served.ask(page, headers=headers)).status == 200
-            assert (await served.ask(f"{TOPICS}/bills", "DELETE", headers=headers)).status == status
 
 
 async def test_gates_are_asked_once_and_before_the_body(tmp_path: Path) -> None:
