@@ -116,7 +116,7 @@ class TopicRows:
 
     __slots__ = ("_indices", "declared", "facts", "partitions", "topics")
 
-    def __init__(self, *, apart: bool = False) -> None:
+    def __init__(self, *, apart: bool) -> None:
         #: By local name without partition suffix.
         self.topics: dict[str, TopicInFile] = {}
         self.partitions: dict[str, TopicInFile] = {} if apart else self.topics
