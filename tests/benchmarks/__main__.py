@@ -128,7 +128,7 @@ def _crowd(catalogue: Catalogue) -> dict[str, Any]:
         )  # the snapshot is there before they come
         client.close()
         result = crowd(served.address, served.pid, namespace_of(catalogue.size))
-    return {"topics": catalogue.size, **asdict(result)}
+    return {"topics": catalogue.size, **result}
 
 
 def _client(catalogue: Catalogue) -> dict[str, Any]:
@@ -140,13 +140,13 @@ def _client(catalogue: Catalogue) -> dict[str, Any]:
 def _http(catalogue: Catalogue, runs: int) -> dict[str, Any]:
     say(f"{catalogue.size:,} topics: over HTTP")
     with catalogue.server(http=True) as served:
-        return asdict(http_listings(served, catalogue.path, catalogue.size, times=10 * runs))
+        return http_listings(served, catalogue.path, catalogue.size, times=10 * runs)
 
 
 def _reconnects(work: Path, returning: int) -> dict[str, Any]:
     wanted = Reconnects(plain=returning * 5, tls=returning)
     say(f"{wanted.plain + wanted.tls:,} clients come back at once")
-    return asdict(run_reconnects(wanted, work / "reconnects"))
+    return run_reconnects(wanted, work / "reconnects")
 
 
 def _floor(subjects: dict[str, Any]) -> dict[str, float]:

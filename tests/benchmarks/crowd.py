@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import selectors
 import socket
 import struct
-import subprocess
-import sys
 import time
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import Any
 
 import google_crc32c
 
-from tests.benchmarks.measure import percentile
+from tests.benchmarks.ping import pinged, pong_figures
 from tests.benchmarks.processes import resident, resident_peak
 from tests.benchmarks.wire_client import (
     ERROR,
@@ -27,7 +25,7 @@ from tests.benchmarks.wire_client import (
     read_answer,
 )
 
-__all__ = ["CrowdResult", "crowd"]
+__all__ = ["crowd"]
 
 _SIZE = struct.Struct(">I")
 _CHUNK = 1 << 20
@@ -37,25 +35,6 @@ _HEAD = 10  # of a frame: two sizes and the type of its command
 _KEPT = 1 << 12  # of each frame: enough for its type and for the whole of an error
 _CHECKED = 10  # every tenth reader sums up what it reads
 _GIVE_UP = 300.0
-
-
-@dataclass(frozen=True, slots=True)
-class CrowdResult:
-    """What became of the clients: ``outcomes`` counts ``listing``, ``TooManyRequests``, other errors, ``closed``."""
-
-    clients: int
-    slow: int
-    outcomes: dict[str, int]
-    different_answers: int
-    seconds: float
-    bytes: int
-    resident_before: int
-    resident_peak: int
-    pings: int
-    ping_p50: float
-    ping_p99: float
-    ping_max: float
-    wake_up_max: float
 
 
 @dataclass(slots=True)
@@ -105,53 +84,41 @@ class _Reader:
         return f"command {kind}"
 
 
-def crowd(address: tuple[str, int], pid: int, namespace: str, clients: int = 200) -> CrowdResult:
-    """Let ``clients`` ask for all topics of ``namespace`` at the same moment, and read every byte they get."""
-    probe = subprocess.Popen(
-        [sys.executable, "-m", "tests.benchmarks.ping", address[0], str(address[1])],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert probe.stdout is not None
-    assert probe.stdout.readline() == "ready\n"
+def crowd(address: tuple[str, int], pid: int, namespace: str, clients: int = 200) -> dict[str, Any]:
+    """Let ``clients`` ask for all topics of ``namespace`` at the same moment, and read every byte they get.
+
+    ``outcomes`` counts what became of them: ``listing``, ``TooManyRequests``, other errors, ``closed``.
+    """
     before = resident(pid)
     readers = [_connect(address, number) for number in range(clients)]
-    selector = selectors.DefaultSelector()
-    begun = time.perf_counter()
     question = get_topics_frame(1, namespace)  # one request id, so that all answers are the same bytes
-    for reader in readers:
-        reader.connection.sendall(question)
-        if not reader.slow:
-            selector.register(reader.connection, selectors.EVENT_READ, reader)
-    try:
-        moved = _read_all(readers, selector, begun)
-        seconds = time.perf_counter() - begun
-    finally:
+    with pinged(address) as felt, selectors.DefaultSelector() as selector:
+        begun = time.perf_counter()
         for reader in readers:
-            reader.connection.close()
-        selector.close()
-        probed = json.loads(probe.communicate("")[0])
-        pings: list[float] = probed["pings"]
+            reader.connection.sendall(question)
+            if not reader.slow:
+                selector.register(reader.connection, selectors.EVENT_READ, reader)
+        try:
+            moved = _read_all(readers, selector, begun)
+            seconds = time.perf_counter() - begun
+        finally:
+            for reader in readers:
+                reader.connection.close()
     sums = {
         (reader.total, reader.crc) for reader in readers if reader.checked and reader.outcome == "listing"
     }
     sizes = {reader.total for reader in readers if reader.outcome == "listing"}
-    return CrowdResult(
-        clients=clients,
-        slow=sum(reader.slow for reader in readers),
-        outcomes=dict(Counter(reader.outcome or "nothing" for reader in readers)),
-        different_answers=max(len(sums), len(sizes)),
-        seconds=seconds,
-        bytes=moved,
-        resident_before=before,
-        resident_peak=resident_peak(pid),
-        pings=len(pings),
-        ping_p50=percentile(pings, 0.5),
-        ping_p99=percentile(pings, 0.99),
-        ping_max=max(pings),
-        wake_up_max=max(probed["late"]),
-    )
+    return {
+        "clients": clients,
+        "slow": sum(reader.slow for reader in readers),
+        "outcomes": dict(Counter(reader.outcome or "nothing" for reader in readers)),
+        "different_answers": max(len(sums), len(sizes)),
+        "seconds": seconds,
+        "bytes": moved,
+        "resident_before": before,
+        "resident_peak": resident_peak(pid),
+        **pong_figures(felt),
+    }
 
 
 def _connect(address: tuple[str, int], number: int) -> _Reader:

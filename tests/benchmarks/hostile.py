@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
-import subprocess
 import sys
 import tempfile
 import time
@@ -22,9 +20,12 @@ from typing import Any, Final
 
 from broker_core.catalog import SqliteCatalog
 from broker_core.names import TopicName
+from tests.benchmarks.measure import percentile
+from tests.benchmarks.ping import pinged
 from tests.benchmarks.processes import MIB, cpu_seconds, machine, resident, resident_peak
 from tests.servers.http.hostile.attack import Attacked, attack, may_be
 from tests.servers.http.hostile.hostile_requests import hostile_requests
+from tests.support.ports import host_and_port
 from tests.support.served import Served
 
 __all__ = ["main"]
@@ -71,24 +72,17 @@ def _run(folder: Path, requests: int, seed: int, clients: int) -> list[str]:
     attacked = Attacked()
     with Served(folder, settings) as served:
         http = served.ready["http"]
-        host, _, port = http.rpartition(":")
-        pings = subprocess.Popen(
-            [sys.executable, "-m", "tests.benchmarks.ping", *map(str, served.address)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-        )
         hostile = hostile_requests(seed)
         begun, cpu, memory = time.monotonic(), cpu_seconds(served.pid), [resident(served.pid)]
-        for part in range(PARTS):
-            some = islice(hostile, requests * (part + 1) // PARTS - requests * part // PARTS)
-            more = asyncio.run(attack((host, int(port)), some, clients=clients))
-            attacked.statuses += more.statuses
-            attacked.wrong += more.wrong
-            memory.append(resident(served.pid))
-            print(f"part {part + 1}: {memory[-1] / MIB:.1f} MiB", file=sys.stderr, flush=True)
-        seconds, cpu = time.monotonic() - begun, cpu_seconds(served.pid) - cpu
-        said, _ = pings.communicate(b"\n")
-        measured = json.loads(said.splitlines()[-1])
+        with pinged(served.address) as felt:
+            for part in range(PARTS):
+                some = islice(hostile, requests * (part + 1) // PARTS - requests * part // PARTS)
+                more = asyncio.run(attack(host_and_port(http), some, clients=clients))
+                attacked.statuses += more.statuses
+                attacked.wrong += more.wrong
+                memory.append(resident(served.pid))
+                print(f"part {part + 1}: {memory[-1] / MIB:.1f} MiB", file=sys.stderr, flush=True)
+            seconds, cpu = time.monotonic() - begun, cpu_seconds(served.pid) - cpu
         time.sleep(1)  # the last clients have left without a word
         metrics = urllib.request.urlopen(f"http://{http}/metrics", timeout=10).read().decode()
         peak = resident_peak(served.pid)
@@ -100,15 +94,11 @@ def _run(folder: Path, requests: int, seed: int, clients: int) -> list[str]:
         f"peak {peak / MIB:.0f}",
     )
     for what, name in (("PONG", "pings"), ("the machine wakes a client late by", "late")):
-        values = sorted(measured[name])
         parts = ((0.5, "p50"), (0.99, "p99"), (0.999, "p99.9"), (1, "most"))
-        print(f"{what}:", ", ".join(f"{word} {_at(values, part)}" for part, word in parts))
+        shares = (f"{word} {1000 * percentile(felt[name], part):.1f} ms" for part, word in parts)
+        print(f"{what}:", ", ".join(shares))
     _print_statuses(attacked)
     return _wrong(attacked, metrics, log, memory)
-
-
-def _at(values: Sequence[float], part: float) -> str:
-    return f"{1000 * values[min(len(values) - 1, int(part * len(values)))]:.1f} ms"
 
 
 def _print_statuses(attacked: Attacked) -> None:

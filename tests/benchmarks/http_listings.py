@@ -12,7 +12,6 @@ import threading
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,9 +21,10 @@ from tests.benchmarks.floor import floor
 from tests.benchmarks.http_client import Work, do
 from tests.benchmarks.names import namespace_of
 from tests.benchmarks.processes import cpu_seconds, resident, resident_peak
+from tests.support.ports import host_and_port
 from tests.support.served import Served
 
-__all__ = ["HttpResult", "http_listings"]
+__all__ = ["http_listings"]
 
 #: Clients that read the whole listing at once, for the memory that it takes.
 _AT_ONCE: Final = 4
@@ -34,33 +34,12 @@ _THERE: Final = 100
 _PAUSE: Final = 0.005
 
 
-@dataclass(frozen=True, slots=True)
-class HttpResult:
-    """Seconds (p50, p99) and what was found; ``floor_seconds`` is what a socket and the client take for the text."""
+def http_listings(served: Served, catalogue: Path, size: int, *, times: int) -> dict[str, Any]:
+    """Measure a server of ``size`` topics of a benchmark (:mod:`.names`), which has ``[http]``.
 
-    topics: int
-    text_bytes: int
-    text_p50: float
-    text_cpu: float
-    floor_seconds: float
-    resident_before: int
-    resident_peak: int
-    unchanged_p50: float
-    unchanged_p99: float
-    page_p50: float
-    page_p99: float
-    page_cpu: float
-    page_limit: int
-    pages: int
-    changes: int
-    twice: int
-    missed: int
-
-
-def http_listings(served: Served, catalogue: Path, size: int, *, times: int) -> HttpResult:
-    """Measure a server of ``size`` topics of a benchmark (:mod:`.names`), which has ``[http]``."""
-    host, _, port = served.ready["http"].rpartition(":")
-    address = (host, int(port))
+    Seconds (p50, p99) and what was found; ``floor_seconds`` is what a socket and the client take for the text.
+    """
+    address = host_and_port(served.ready["http"])
     path = f"/v1/namespaces/{namespace_of(size)}/topics"
     _said(do(Work("text", address, path)))  # the snapshot is in memory then
     before, cpu = resident(served.pid), cpu_seconds(served.pid)
@@ -76,25 +55,25 @@ def http_listings(served: Served, catalogue: Path, size: int, *, times: int) -> 
         page_cpu = cpu_seconds(served.pid)
         paged = _said(do(Work("pages", address, path, 2, limit, size)))
         page_cpu = (cpu_seconds(served.pid) - page_cpu) / paged["count"]
-    return HttpResult(
-        topics=size,
-        text_bytes=text["bytes"],
-        text_p50=text["p50"],
-        text_cpu=cpu,
-        floor_seconds=floor(text["bytes"]),
-        resident_before=before,
-        resident_peak=peak,
-        unchanged_p50=unchanged["p50"],
-        unchanged_p99=unchanged["p99"],
-        page_p50=paged["p50"],
-        page_p99=paged["p99"],
-        page_cpu=page_cpu,
-        page_limit=limit,
-        pages=paged["count"],
-        changes=len(made),
-        twice=paged["twice"],
-        missed=paged["missed"],
-    )
+    return {
+        "topics": size,
+        "text_bytes": text["bytes"],
+        "text_p50": text["p50"],
+        "text_cpu": cpu,
+        "floor_seconds": floor(text["bytes"]),
+        "resident_before": before,
+        "resident_peak": peak,
+        "unchanged_p50": unchanged["p50"],
+        "unchanged_p99": unchanged["p99"],
+        "page_p50": paged["p50"],
+        "page_p99": paged["p99"],
+        "page_cpu": page_cpu,
+        "page_limit": limit,
+        "pages": paged["count"],
+        "changes": len(made),
+        "twice": paged["twice"],
+        "missed": paged["missed"],
+    }
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from broker_core.names import TopicName
 from tests.benchmarks.http_client import HttpConnection, whole_body
 from tests.benchmarks.measure import percentile
 from tests.benchmarks.processes import machine
+from tests.support.ports import host_and_port
 from tests.support.served import Served
 from tests.support.tokens import data_url, token
 
@@ -74,9 +75,8 @@ def measure_namespaces(namespaces: int, topics: int, times: int) -> dict[str, li
 def _times(
     served: Served, query: str, headers: str, times: int, before: Callable[[int], None]
 ) -> list[float]:
-    host, _, port = served.ready["http"].rpartition(":")
     taken = []
-    with closing(HttpConnection((host, int(port)))) as connection:
+    with closing(HttpConnection(host_and_port(served.ready["http"]))) as connection:
         for turn in range(times + 5):
             time.sleep(_PAUSE)
             before(turn)

@@ -1,20 +1,18 @@
-"""Latency of one connection, and throughput of sixteen connections."""
+"""Latency of one connection, and the rate of many at once."""
 
 from __future__ import annotations
 
+import contextlib
 import selectors
-import socket
 import statistics
-import struct
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 
-from tests.benchmarks.wire_client import PING, RawClient, command_type, connect_frame, pong_frame
+from tests.benchmarks.wire_client import ERROR, FrameClient, RawClient, command_type, read_answer
 
-__all__ = ["Latency", "latency", "percentile", "throughput"]
-
-_SIZE = struct.Struct(">I")
+__all__ = ["Latency", "Rate", "asked_at_once", "latency", "percentile"]
 
 
 def percentile(values: Sequence[float], share: float) -> float:
@@ -53,66 +51,49 @@ def latency(
     return Latency(statistics.median(seconds), percentile(seconds, 0.99), len(seconds), size)
 
 
-def throughput(
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """Answers in a second, and how long one takes, in seconds."""
+
+    per_second: float
+    p50: float
+    p99: float
+
+
+def asked_at_once(
     address: tuple[str, int],
     frame: Callable[[int], bytes],
     *,
-    connections: int = 16,
+    clients: int = 16,
     budget: float,
     at_least: int,
-) -> float:
-    """Answers in a second, with ``connections`` that ask again as soon as they have their answer.
+) -> Rate:
+    """So many clients, each of which asks again as soon as it has its answer. Raises :exc:`RuntimeError` for an error.
 
     One thread and one selector: the client must leave the cores to the server. Small answers only.
     """
-    selector = selectors.DefaultSelector()
-    buffer = bytearray(1 << 16)
-    view = memoryview(buffer)
-    sockets = []
     # Made before the clock runs; no two of the first ones are the same question.
-    frames = [frame(turn) for turn in range(4096)]
-    try:
-        for _ in range(connections):
-            each = socket.create_connection(address, 60)
-            each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            sockets.append(each)
-            each.sendall(connect_frame())
-            _receive(each, view)
-            selector.register(each, selectors.EVENT_READ)
-        turn = 0
-        for each in sockets:
-            each.sendall(frames[turn])
-            turn += 1
-        answers = 0
+    frames = cycle([frame(turn) for turn in range(4096)])
+    seconds: list[float] = []
+    with selectors.DefaultSelector() as selector, contextlib.ExitStack() as stack:
+        asked: dict[FrameClient, float] = {}
+        for _ in range(clients):
+            client = stack.enter_context(contextlib.closing(FrameClient(address)))
+            selector.register(client.socket, selectors.EVENT_READ, client)
+            asked[client] = 0.0
         begun = time.perf_counter()
+        for client in asked:
+            asked[client] = time.perf_counter()
+            client.socket.sendall(next(frames))
         while True:
             for key, _ in selector.select():
-                ready = key.fileobj
-                assert isinstance(ready, socket.socket)
-                _receive(ready, view)
-                answers += 1
-                ready.sendall(frames[turn % 4096])
-                turn += 1
+                client = key.data
+                for answer in client.frames():
+                    if command_type(memoryview(answer)) == ERROR:
+                        raise RuntimeError(f"an error under load: {read_answer(memoryview(answer))}")
+                    seconds.append(time.perf_counter() - asked[client])
+                    asked[client] = time.perf_counter()
+                    client.socket.sendall(next(frames))
             passed = time.perf_counter() - begun
-            if passed >= budget and answers >= at_least:
-                return answers / passed
-    finally:
-        for each in sockets:
-            each.close()
-        selector.close()
-
-
-def _receive(connection: socket.socket, view: memoryview) -> None:
-    """Read until an answer has come whole, and nothing is left behind it; a PING of the server gets its PONG."""
-    have, begin, answered = 0, 0, False
-    while not answered or begin < have:
-        count = connection.recv_into(view[have:])
-        if count == 0:
-            raise ConnectionError("the server closed the connection")
-        have += count
-        while have - begin >= 4 and have - begin >= (size := 4 + _SIZE.unpack_from(view, begin)[0]):
-            if command_type(view[begin : begin + size]) == PING:
-                connection.sendall(pong_frame())
-            else:
-                answered = True
-            begin += size
+            if passed >= budget and len(seconds) >= at_least:
+                return Rate(len(seconds) / passed, percentile(seconds, 0.5), percentile(seconds, 0.99))

@@ -13,7 +13,6 @@ import statistics
 import subprocess
 import sys
 import time
-from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from broker_core.client import LookupClient
@@ -21,31 +20,19 @@ from tests.benchmarks.names import Questions
 from tests.benchmarks.processes import resident, resident_peak
 from tests.support.served import Served
 
-__all__ = ["ClientFigures", "client_figures"]
+__all__ = ["client_figures"]
 
 _SMALL = 500  # questions
 _ALL = 5
 
 
-@dataclass(frozen=True, slots=True)
-class ClientFigures:
-    """Seconds (wall, and CPU of the client's process) of one question, and bytes: ``small`` has ten topics, ``all`` the
+def client_figures(catalogue: Path, folder: Path, size: int) -> dict[str, dict[str, float]]:
+    """The figures by scheme, of a server of the catalogue's file.
+
+    Seconds (wall, and CPU of the client's process) of one question, and bytes: ``small`` has ten topics, ``all`` the
     whole namespace. ``names`` is what its listing holds, ``peak`` the most that the process grew by while it was read,
     ``blocks`` the blocks of Python's memory that a listing takes, of which a string is one.
     """
-
-    small: float
-    small_cpu: float
-    all: float
-    all_cpu: float
-    topics: int
-    names: int
-    peak: int
-    blocks: int
-
-
-def client_figures(catalogue: Path, folder: Path, size: int) -> dict[str, dict[str, float]]:
-    """The figures by scheme, of a server of the catalogue's file."""
     tables: dict[str, dict[str, object]] = {
         "catalog": {"path": str(catalogue)},
         "http": {"listen": "127.0.0.1:0"},
@@ -60,7 +47,7 @@ def client_figures(catalogue: Path, folder: Path, size: int) -> dict[str, dict[s
         return found
 
 
-async def _measure(url: str, namespace: str, pattern: str) -> ClientFigures:
+async def _measure(url: str, namespace: str, pattern: str) -> dict[str, float]:
     async with LookupClient(url, operation_timeout=120) as client:
         listing = await client.get_topics_under_namespace(namespace, topics_pattern=pattern)
         assert len(listing) == 10
@@ -89,10 +76,17 @@ async def _measure(url: str, namespace: str, pattern: str) -> ClientFigures:
             assert len(listing) == topics
             walls.append(time.perf_counter() - began)
             cpus.append(time.process_time() - began_cpu)
-    return ClientFigures(
-        statistics.median(seconds), small_cpu, min(walls), min(cpus), topics, names, peak, blocks
-    )
+    return {
+        "small": statistics.median(seconds),
+        "small_cpu": small_cpu,
+        "all": min(walls),
+        "all_cpu": min(cpus),
+        "topics": topics,
+        "names": names,
+        "peak": peak,
+        "blocks": blocks,
+    }
 
 
 if __name__ == "__main__":
-    print(json.dumps(asdict(asyncio.run(_measure(*sys.argv[1:])))))
+    print(json.dumps(asyncio.run(_measure(*sys.argv[1:]))))

@@ -14,7 +14,6 @@ import argparse
 import json
 import random
 import select
-import socket
 import subprocess
 import sys
 import tempfile
@@ -27,17 +26,16 @@ from typing import Any, Final
 
 from broker_core.catalog import SqliteCatalog
 from broker_core.names import TopicName
+from tests.benchmarks.measure import percentile
 from tests.benchmarks.processes import machine
 from tests.benchmarks.wire_client import (
     ERROR,
     GET_TOPICS_RESPONSE,
-    PING,
     PONG,
+    FrameClient,
     command_type,
-    connect_frame,
     get_topics_frame,
     ping_frame,
-    pong_frame,
 )
 from tests.support.served import Served
 
@@ -69,41 +67,15 @@ _QUESTION: Final = get_topics_frame(1, "public/default", "public/default/t1.*")
 _PING_EVERY: Final = 20
 
 
-class _Connection:
-    """A connection from an address, with whole frames read as they come."""
-
-    def __init__(self, host: str, port: int, source: str) -> None:
-        self.socket = socket.create_connection((host, port), source_address=(source, 0))
-        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._buffer = bytearray()
-        self.socket.sendall(connect_frame())
-        while not self.frames(1.0):
-            pass
-
-    def frames(self, timeout: float) -> list[int]:
-        """The types of the commands that come within ``timeout`` seconds, if any; PINGs are answered."""
-        if select.select([self.socket], [], [], max(timeout, 0))[0]:
-            data = self.socket.recv(1 << 16)
-            if not data:
-                raise ConnectionError("the server closed the connection")
-            self._buffer += data
-        found = []
-        while len(self._buffer) >= 4:
-            size = 4 + int.from_bytes(self._buffer[:4], "big")
-            if len(self._buffer) < size:
-                break
-            kind = command_type(memoryview(bytes(self._buffer[:size])))
-            del self._buffer[:size]
-            if kind == PING:
-                self.socket.sendall(pong_frame())
-            else:
-                found.append(kind)
-        return found
+def _answers(client: FrameClient, timeout: float) -> list[int]:
+    """The types of the commands that come within ``timeout`` seconds, if any."""
+    ready, _, _ = select.select([client.socket], [], [], max(timeout, 0))
+    return [command_type(memoryview(frame)) for frame in client.frames()] if ready else []
 
 
 def _ask(host: str, port: int) -> dict[str, Any]:
     """Ask as the others do, until the input ends; when each question was sent, and the seconds of its answer."""
-    connections = [_Connection(host, port, OTHER_ADDRESS) for _ in range(OTHERS)]
+    connections = [FrameClient((host, port), OTHER_ADDRESS) for _ in range(OTHERS)]
     sent, taken, late = [], [], []
     due = time.perf_counter()
     print("ready", flush=True)
@@ -116,7 +88,7 @@ def _ask(host: str, port: int) -> dict[str, Any]:
                 late.append(time.perf_counter() - due)
             began = time.perf_counter()
             connection.socket.sendall(_QUESTION)
-            while not (answers := connection.frames(1.0)):
+            while not (answers := _answers(connection, 1.0)):
                 pass
             assert answers == [GET_TOPICS_RESPONSE]
             sent.append(began)
@@ -126,7 +98,7 @@ def _ask(host: str, port: int) -> dict[str, Any]:
 
 def _exceed(host: str, port: int) -> dict[str, Any]:
     """Ask as many times a second as the last line of the input says, with PINGs between, until the input is empty."""
-    connection = _Connection(host, port, LIMITED_ADDRESS)
+    connection = FrameClient((host, port), LIMITED_ADDRESS)
     counts = {GET_TOPICS_RESPONSE: 0, ERROR: 0}
     sent = dict.fromkeys(RATES.values(), 0)
     pinged: list[float] = []
@@ -145,7 +117,7 @@ def _exceed(host: str, port: int) -> dict[str, Any]:
             if sent[rate] % _PING_EVERY == 0 and len(pinged) == len(pings):
                 pinged.append(time.perf_counter())
                 connection.socket.sendall(ping_frame())
-        for kind in connection.frames(min(due - time.perf_counter(), 0.01) if rate else 0.01):
+        for kind in _answers(connection, min(due - time.perf_counter(), 0.01) if rate else 0.01):
             if kind == PONG:
                 pings.append(time.perf_counter() - pinged[-1])
             else:
@@ -224,21 +196,23 @@ def measure_quotas(cycles: int, seconds: float) -> dict[str, Any]:
     pings = list(chain(*within("ten times its quota", exceeded.pop("pinged"), exceeded.pop("pings"))))
     return exceeded | {
         "answers": {kind: sum(map(len, each)) for kind, each in taken.items()},
-        "p50_ms": {kind: round(1000 * _at(list(chain(*each)), 0.5), 3) for kind, each in taken.items()},
+        "p50_ms": {
+            kind: round(1000 * percentile(list(chain(*each)), 0.5), 3) for kind, each in taken.items()
+        },
         "p99_ms": {kind: round(1000 * _p99(each), 3) for kind, each in taken.items()},
         "ratio": round(_p99(ten) / _p99(one), 3),
         "ratio_resampled": _resampled(ten, one),
         "ratio_of_turns_at_its_quota_to_others_of_these": _resampled(one[::2], one[1::2]),
         "pings": len(pings),
-        "ping_p50_ms": round(1000 * _at(pings, 0.5), 3),
-        "ping_p99_ms": round(1000 * _at(pings, 0.99), 3),
+        "ping_p50_ms": round(1000 * percentile(pings, 0.5), 3),
+        "ping_p99_ms": round(1000 * percentile(pings, 0.99), 3),
         "ping_most_ms": round(1000 * max(pings), 3),
-        "late_p99_ms": round(1000 * _at(asked["late"], 0.99), 3),
+        "late_p99_ms": round(1000 * percentile(asked["late"], 0.99), 3),
     }
 
 
 def _p99(turns: Sequence[Sequence[float]]) -> float:
-    return _at(list(chain(*turns)), 0.99)
+    return percentile(list(chain(*turns)), 0.99)
 
 
 def _resampled(above: Sequence[list[float]], below: Sequence[list[float]]) -> list[float]:
@@ -248,12 +222,7 @@ def _resampled(above: Sequence[list[float]], below: Sequence[list[float]]) -> li
         _p99(chance.choices(above, k=len(above))) / _p99(chance.choices(below, k=len(below)))
         for _ in range(_RESAMPLES)
     )
-    return [round(_at(ratios, part), 3) for part in (0.05, 0.5, 0.95)]
-
-
-def _at(values: Sequence[float], part: float) -> float:
-    ordered = sorted(values)
-    return ordered[min(len(ordered) - 1, int(part * len(ordered)))]
+    return [round(percentile(ratios, part), 3) for part in (0.05, 0.5, 0.95)]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -20,14 +20,15 @@ from pathlib import Path
 from typing import Any
 
 from broker_core.servers.admission import raise_file_limit
-from tests.benchmarks.measure import percentile
+from tests.benchmarks.ping import pinged, pong_figures
 from tests.benchmarks.processes import cpu_seconds, resident, resident_peak
 from tests.benchmarks.wire_client import CONNECTED, command_type, connect_frame
 from tests.support.certificates import Authority
+from tests.support.ports import host_and_port
 from tests.support.served import Served
 from tests.support.tokens import data_url, der, rsa_key, token
 
-__all__ = ["ReconnectResult", "Reconnects", "reconnects", "run_reconnects"]
+__all__ = ["Reconnects", "reconnects", "run_reconnects"]
 
 _GIVE_UP = 120.0
 #: The head of a record of 512 bytes, of which a slow client sends one byte after the other.
@@ -53,23 +54,7 @@ class Reconnects:
     token: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ReconnectResult:
-    """Seconds until all were connected, by kind; what became of them; PING meanwhile; the server's CPU and memory."""
-
-    outcomes: dict[str, int]
-    seconds: dict[str, float]
-    cpu: float
-    resident_before: int
-    resident_peak: int
-    pings: int
-    ping_p50: float
-    ping_p99: float
-    ping_max: float
-    wake_up_p99: float
-
-
-def run_reconnects(wanted: Reconnects, folder: Path) -> ReconnectResult:
+def run_reconnects(wanted: Reconnects, folder: Path) -> dict[str, Any]:
     """Let them come to a server of their own, which asks for tokens, with its files in a new ``folder``."""
     folder.mkdir()
     authority = Authority(folder)
@@ -84,48 +69,32 @@ def run_reconnects(wanted: Reconnects, folder: Path) -> ReconnectResult:
         "authentication": secured,
     }
     with Served(folder / "server", settings) as served:
-        host, _, port = served.ready["pulsar+ssl"].rpartition(":")
         placed = replace(
             wanted,
             address=served.address,
-            tls_address=(host, int(port)),
+            tls_address=host_and_port(served.ready["pulsar+ssl"]),
             ca=str(authority.ca),
             token=token({"sub": "one-of-many"}, key=key).decode(),
         )
         return reconnects(placed, served.pid)
 
 
-def reconnects(wanted: Reconnects, pid: int) -> ReconnectResult:
-    """Let them all come to the server whose process is ``pid``."""
-    host, port = wanted.address
-    probe = _program("tests.benchmarks.ping", host, str(port), wanted.token)
-    assert probe.stdout is not None
-    assert probe.stdout.readline() == "ready\n"
+def reconnects(wanted: Reconnects, pid: int) -> dict[str, Any]:
+    """Let them all come to the server whose process is ``pid``: seconds until all were connected, by kind; what became
+    of them; PING meanwhile; the server's CPU and memory.
+    """
     before, cpu = resident(pid), cpu_seconds(pid)
-    try:
-        crowd = _program("tests.benchmarks.reconnects", json.dumps(asdict(wanted)))
-        said = json.loads(crowd.communicate("")[0])
-    finally:
-        probed = json.loads(probe.communicate("")[0])
-    pings: list[float] = probed["pings"]
-    return ReconnectResult(
-        outcomes=said["outcomes"],
-        seconds=said["seconds"],
-        cpu=cpu_seconds(pid) - cpu,
-        resident_before=before,
-        resident_peak=resident_peak(pid),
-        pings=len(pings),
-        ping_p50=percentile(pings, 0.5),
-        ping_p99=percentile(pings, 0.99),
-        ping_max=max(pings),
-        wake_up_p99=percentile(probed["late"], 0.99),
-    )
-
-
-def _program(*arguments: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
+    command = [sys.executable, "-m", "tests.benchmarks.reconnects", json.dumps(asdict(wanted))]
+    with pinged(wanted.address, wanted.token) as felt:
+        said = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
+    return {
+        "outcomes": said["outcomes"],
+        "seconds": said["seconds"],
+        "cpu": cpu_seconds(pid) - cpu,
+        "resident_before": before,
+        "resident_peak": resident_peak(pid),
+        **pong_figures(felt),
+    }
 
 
 class _Crowd:

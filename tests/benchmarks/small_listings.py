@@ -10,21 +10,19 @@ from __future__ import annotations
 import argparse
 import contextlib
 import selectors
-import socket
 import statistics
-import struct
 import tempfile
-from collections.abc import Sequence
-from itertools import product
+from collections.abc import Iterator, Sequence
+from itertools import cycle, product
 from pathlib import Path
-from typing import Final, Self
+from typing import Final
 
 from broker_core.catalog import SqliteCatalog
 from broker_core.names import TopicName
 from tests.benchmarks.processes import cpu_seconds, machine
 from tests.benchmarks.wire_client import (
+    FrameClient,
     RawClient,
-    connect_frame,
     get_topics_frame,
     lookup_frame,
     partitions_frame,
@@ -40,7 +38,6 @@ TOPICS: Final = 20
 CLIENTS: Final = 8
 #: How many questions a client sends at once.
 DEPTHS: Final = (1, 16)
-_SIZE: Final = struct.Struct(">I")
 
 
 def _namespace(number: int) -> str:
@@ -95,9 +92,11 @@ def small_questions(address: tuple[str, int]) -> dict[str, list[bytes]]:
 def measure_small(served: Served, frames: Sequence[bytes], depth: int, answers: int) -> float:
     """Seconds of the server's CPU time for one answer, if each client sends ``depth`` requests at once."""
     endless = list(frames) * (1 + depth // len(frames) + 1)
-    bursts = [b"".join(endless[at : at + depth]) for at in range(len(frames))]
+    bursts = cycle([b"".join(endless[at : at + depth]) for at in range(len(frames))])
     with contextlib.ExitStack() as stack, selectors.DefaultSelector() as selector:
-        clients = [stack.enter_context(_Client(served.address)) for _ in range(CLIENTS)]
+        clients = [
+            stack.enter_context(contextlib.closing(FrameClient(served.address))) for _ in range(CLIENTS)
+        ]
         for client in clients:
             selector.register(client.socket, selectors.EVENT_READ, client)
         _ask(clients, selector, bursts, depth, answers // 10)
@@ -106,65 +105,31 @@ def measure_small(served: Served, frames: Sequence[bytes], depth: int, answers: 
         return (cpu_seconds(served.pid) - before) / had
 
 
-class _Client:
-    """A connected client that counts the answers that it has."""
-
-    def __init__(self, address: tuple[str, int]) -> None:
-        self.socket = socket.create_connection(address, 60)
-        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._rest = b""
-        self.socket.sendall(connect_frame())
-        while not self.receive():
-            pass
-        self.waits_for = 0
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self.socket.close()
-
-    def receive(self) -> int:
-        """How many frames have come whole, of those that have not been counted."""
-        came = self.socket.recv(1 << 18)
-        if not came:
-            raise ConnectionError("the server closed the connection")
-        data, at, count = self._rest + came, 0, 0
-        while len(data) - at >= 4 and len(data) - at >= (size := 4 + _SIZE.unpack_from(data, at)[0]):
-            at += size
-            count += 1
-        self._rest = data[at:]
-        return count
-
-
 def _ask(
-    clients: Sequence[_Client],
+    clients: Sequence[FrameClient],
     selector: selectors.BaseSelector,
-    bursts: Sequence[bytes],
+    bursts: Iterator[bytes],
     depth: int,
     answers: int,
 ) -> int:
     """Let all ask again and again until there are so many answers; how many there are in the end."""
-    asked = had = 0
+    had = 0
+    waits = dict.fromkeys(clients, depth)
     for client in clients:
-        client.socket.sendall(bursts[asked % len(bursts)])
-        client.waits_for = depth
-        asked += 1
-    under_way = len(clients)
-    while under_way:
+        client.socket.sendall(next(bursts))
+    while waits:
         for key, _ in selector.select():
             client = key.data
-            came = client.receive()
-            client.waits_for -= came
+            came = len(client.frames())
+            waits[client] -= came
             had += came
-            if client.waits_for:
+            if waits[client]:
                 continue
             if had < answers:
-                client.socket.sendall(bursts[asked % len(bursts)])
-                client.waits_for = depth
-                asked += 1
+                client.socket.sendall(next(bursts))
+                waits[client] = depth
             else:
-                under_way -= 1
+                del waits[client]
     return had
 
 

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import selectors
-import socket
-import struct
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from tests.benchmarks.growth.trees import BenchmarkFailed
-from tests.benchmarks.wire_client import PING, command_type, connect_frame, pong_frame, read_answer
+from tests.benchmarks.wire_client import (
+    FrameClient,
+    read_answer,
+)
 
 __all__ = ["Asked", "ask_paced"]
 
-_SIZE: Final = struct.Struct(">I")
-_ROOM: Final = 1 << 16
 _GIVE_UP: Final = 60.0
 
 
@@ -31,9 +30,8 @@ class Asked:
 
 @dataclass(slots=True)
 class _Client:
-    connection: socket.socket
+    connection: FrameClient
     due: float
-    have: bytearray = field(default_factory=bytearray)
     asked: Asked | None = None
     sent: float = 0.0
 
@@ -48,22 +46,16 @@ def ask_paced(
     begun = time.perf_counter()
     end = begun + seconds
     with selectors.DefaultSelector() as selector:
-        asking = [_connect(address, begun + every * number / clients) for number in range(clients)]
+        asking = [
+            _Client(FrameClient(address), begun + every * number / clients) for number in range(clients)
+        ]
         try:
             for client in asking:
-                selector.register(client.connection, selectors.EVENT_READ, client)
+                selector.register(client.connection.socket, selectors.EVENT_READ, client)
             return _run(asking, questions, selector, every, end)
         finally:
             for client in asking:
                 client.connection.close()
-
-
-def _connect(address: tuple[str, int], due: float) -> _Client:
-    connection = socket.create_connection(address, _GIVE_UP)
-    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    connection.sendall(connect_frame())
-    connection.recv(_ROOM)  # CONNECTED comes whole: it is the first thing on this connection, and small
-    return _Client(connection, due)
 
 
 def _run(
@@ -83,7 +75,7 @@ def _run(
                     client.asked = next(questions)
                     client.sent = time.perf_counter()
                     client.due = max(client.due + every, now)
-                    client.connection.sendall(client.asked.frame)
+                    client.connection.socket.sendall(client.asked.frame)
                     waiting += 1
         elif not waiting:
             return found
@@ -101,19 +93,9 @@ def _run(
 
 
 def _answered(client: _Client) -> bool:
-    """Whether the answer has come whole; a PING of the server gets its PONG."""
-    data = client.connection.recv(_ROOM)
-    if not data:
-        raise ConnectionError("the server closed a connection")
-    have = client.have
-    have += data
-    answered = False
-    while len(have) >= 4 and len(have) >= (size := 4 + _SIZE.unpack_from(have)[0]):
-        if command_type(memoryview(have)[:size].toreadonly()) == PING:
-            client.connection.sendall(pong_frame())
-        else:
-            if client.asked is None or size != client.asked.size:
-                raise BenchmarkFailed(f"{client.asked}: {read_answer(memoryview(bytes(have[:size])))}")
-            answered = True
-        del have[:size]
-    return answered
+    """Whether the answer has come whole."""
+    frames = client.connection.frames()
+    for frame in frames:
+        if client.asked is None or len(frame) != client.asked.size:
+            raise BenchmarkFailed(f"{client.asked}: {read_answer(memoryview(frame))}")
+    return bool(frames)

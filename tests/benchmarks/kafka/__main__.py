@@ -23,6 +23,7 @@ from tests.benchmarks.kafka.kafka_questions import create_topics, questions, top
 from tests.benchmarks.names import LOCAL_LENGTH, local_names, namespace_of
 from tests.benchmarks.ours import make_catalogue
 from tests.benchmarks.processes import MIB, cpu_seconds, machine, resident
+from tests.support.ports import host_and_port
 from tests.support.served import Served
 
 __all__ = ["Figure", "measure"]
@@ -54,8 +55,8 @@ def measure(
     }
     with contextlib.ExitStack() as stack:
         served = stack.enter_context(Served(folder, settings))
-        host, _, port = served.ready["kafka"].rpartition(":")
-        ours = questions(stack.enter_context(KafkaConnection((host, int(port)))), local_names(size))
+        address = host_and_port(served.ready["kafka"])
+        ours = questions(stack.enter_context(KafkaConnection(address)), local_names(size))
         theirs: dict[str, Callable[[], float]] = {}
         if peer is not None:
             other = stack.enter_context(KafkaConnection(peer))
@@ -109,10 +110,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--turns", type=int, default=15)
     parser.add_argument("--peer", help="HOST:PORT of a real broker without topics")
     options = parser.parse_args(arguments)
-    peer = None
-    if options.peer:
-        host, _, port = options.peer.rpartition(":")
-        peer = (host, int(port))
+    peer = host_and_port(options.peer) if options.peer else None
     print(machine())
     for size in map(int, options.sizes.split(",")):
         with tempfile.TemporaryDirectory(prefix="broker-core-bench-") as folder:

@@ -12,14 +12,12 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
-import json
-import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -37,10 +35,12 @@ from broker_core.wire.kafka import (
     read_response,
     request_frame,
 )
+from tests.benchmarks.measure import percentile
 from tests.benchmarks.names import local_name, namespace_of
 from tests.benchmarks.ours import make_catalogue
+from tests.benchmarks.ping import pinged
 from tests.benchmarks.processes import MIB, cpu_seconds, machine, resident, resident_peak
-from tests.support.ports import free_port
+from tests.support.ports import free_port, host_and_port
 from tests.support.served import Served, broker_core_command
 
 __all__ = ["SCENES", "Beside", "main", "run"]
@@ -61,8 +61,8 @@ class Beside:
     seconds: float = 0.0
     cpu: float = 0.0
     memory: int = 0
-    pings: list[float] = field(default_factory=list)
-    late: list[float] = field(default_factory=list)
+    #: Of PINGs, by :func:`~tests.benchmarks.ping.pinged`.
+    felt: dict[str, list[float]] = field(default_factory=dict)
     #: What became of requests, by a word: answered, closed.
     ends: Counter[str] = field(default_factory=Counter)
     #: Seconds of some requests, by what they are.
@@ -78,8 +78,7 @@ class Place:
 
     @property
     def kafka(self) -> tuple[str, int]:
-        host, _, port = self.served.ready["kafka"].rpartition(":")
-        return host, int(port)
+        return host_and_port(self.served.ready["kafka"])
 
     async def ask(self, frame: bytes, word: str = "") -> bytes:
         """The answer over a connection of its own, empty if it was closed; noted."""
@@ -107,6 +106,15 @@ class Place:
                 if not answer:
                     return
                 await asyncio.sleep(0.02)
+
+    @asynccontextmanager
+    async def beside_good(self, frame: bytes, word: str, clients: int = 1) -> AsyncIterator[None]:
+        """Good clients, which go on asking until the block ends."""
+        stop = asyncio.Event()
+        good = [asyncio.create_task(self.go_on_asking(frame, word, stop)) for _ in range(clients)]
+        yield
+        stop.set()
+        await asyncio.gather(*good)
 
 
 Scene: TypeAlias = Callable[[Place], Awaitable[None]]
@@ -208,12 +216,9 @@ LARGE: Final[Mapping[str, Callable[[], bytes]]] = {
 def _large(kind: str) -> Scene:
     async def scene(place: Place) -> None:
         frame = LARGE[kind]()
-        stop = asyncio.Event()
-        good = asyncio.create_task(place.go_on_asking(of_real(3), "by name", stop))
-        for _ in range(2):
-            await place.ask(frame, "large")
-        stop.set()
-        await good
+        async with place.beside_good(of_real(3), "by name"):
+            for _ in range(2):
+                await place.ask(frame, "large")
 
     return scene
 
@@ -221,11 +226,8 @@ def _large(kind: str) -> Scene:
 async def many(place: Place) -> None:
     """Thirty requests of 240,000 names at once, beside a client that asks for three topics."""
     frame = by_name(NAMES)
-    stop = asyncio.Event()
-    good = asyncio.create_task(place.go_on_asking(of_real(3), "by name", stop))
-    await asyncio.gather(*(place.ask(frame, "large") for _ in range(30)))
-    stop.set()
-    await good
+    async with place.beside_good(of_real(3), "by name"):
+        await asyncio.gather(*(place.ask(frame, "large") for _ in range(30)))
 
 
 async def below(place: Place) -> None:
@@ -244,7 +246,6 @@ async def vanishing(place: Place) -> None:
     """Clients that send a large request and leave, again and again, beside one that needs threads."""
     frame = by_name(NAMES)
     stop = asyncio.Event()
-    good = asyncio.create_task(place.go_on_asking(of_real(100), "by name", stop))
 
     async def vanish() -> None:
         while not stop.is_set():
@@ -254,8 +255,8 @@ async def vanishing(place: Place) -> None:
                 await asyncio.sleep(0.05)
             place.beside.ends["left"] += 1
 
-    await asyncio.gather(*(vanish() for _ in range(10)), _later(stop, 8), return_exceptions=True)
-    await good
+    async with place.beside_good(of_real(100), "by name"):
+        await asyncio.gather(*(vanish() for _ in range(10)), _later(stop, 8), return_exceptions=True)
 
 
 async def unfinished(place: Place) -> None:
@@ -290,12 +291,8 @@ async def listings(place: Place) -> None:
 async def slow(place: Place) -> None:
     """Twenty clients read everything at 500 kB/s, beside one that asks for everything."""
     frame = asked(METADATA, 12, {"topics": None})
-    stop = asyncio.Event()
-    good = asyncio.create_task(place.go_on_asking(frame, "all", stop))
-
-    await asyncio.gather(*(_read_slowly(place, frame) for _ in range(20)))
-    stop.set()
-    await good
+    async with place.beside_good(frame, "all"):
+        await asyncio.gather(*(_read_slowly(place, frame) for _ in range(20)))
 
 
 async def _read_slowly(place: Place, frame: bytes) -> None:
@@ -323,20 +320,17 @@ async def relayed(place: Place) -> None:
     """
     resources = [_config(local_name(number, SIZE)) for number in range(RELAYED)]
     frame = asked(DESCRIBE_CONFIGS, 4, {"resources": resources, "include_synonyms": True})
-    stop = asyncio.Event()
-    good = asyncio.create_task(place.go_on_asking(asked(API_VERSIONS, 3, _VERSIONS), "versions", stop))
-    await asyncio.gather(*(_read_slowly(place, frame) for _ in range(25)))
-    stop.set()
-    await good
+    async with place.beside_good(asked(API_VERSIONS, 3, _VERSIONS), "versions"):
+        await asyncio.gather(*(_read_slowly(place, frame) for _ in range(25)))
 
 
 async def changes(place: Place) -> None:
     """A hundred creates a second beside sixteen clients that list everything."""
-    stop = asyncio.Event()
-    frame = asked(METADATA, 12, {"topics": None})
-    readers = [asyncio.create_task(place.go_on_asking(frame, "all", stop)) for _ in range(16)]
     begun = time.perf_counter()
-    async with connected(place.kafka) as (reader, writer):
+    async with (
+        place.beside_good(asked(METADATA, 12, {"topics": None}), "all", clients=16),
+        connected(place.kafka) as (reader, writer),
+    ):
         for number in range(1000):
             start = time.perf_counter()
             writer.write(creating([f"storm-{number}"]))
@@ -348,8 +342,6 @@ async def changes(place: Place) -> None:
             if not answer:
                 break
             await asyncio.sleep(max(0.0, begun + number / 100 - time.perf_counter()))
-    stop.set()
-    await asyncio.gather(*readers)
 
 
 async def configs(place: Place) -> None:
@@ -392,8 +384,7 @@ async def descriptors(place: Place) -> None:
                 except ConnectionError:
                     place.beside.ends["refused"] += 1
         for _ in range(5):
-            host, _, port = place.served.ready["http"].rpartition(":")
-            async with connected((host, int(port))) as (reader, writer):
+            async with connected(host_and_port(place.served.ready["http"])) as (reader, writer):
                 writer.write(b"GET /-/ready HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
                 said = await asyncio.wait_for(reader.read(), 10)
                 place.beside.ends[f"ready {said[9:12].decode()}"] += 1
@@ -441,7 +432,7 @@ def run(catalogue: Path, folder: Path, name: str) -> Beside:
                 "kafka": {"listen": "127.0.0.1:0", "upstream": upstream},
             }
         served = stack.enter_context(Served(folder, settings, command=command))
-        stack.enter_context(_pinged(served, beside))
+        beside.felt = stack.enter_context(pinged(served.address))
         place = Place(served, beside)
         asyncio.run(place.ask(asked(METADATA, 12, {"topics": None})))
         beside.ends.clear()
@@ -476,21 +467,6 @@ def _forget_peak(pid: int) -> None:
     Path(f"/proc/{pid}/clear_refs").write_text("5", encoding="ascii")
 
 
-@contextmanager
-def _pinged(served: Served, beside: Beside) -> Iterator[None]:
-    pings = subprocess.Popen(
-        [sys.executable, "-m", "tests.benchmarks.ping", *map(str, served.address)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    )
-    try:
-        yield
-    finally:
-        said, _ = pings.communicate(b"\n", timeout=60)
-    measured = json.loads(said.splitlines()[-1])
-    beside.pings, beside.late = sorted(measured["pings"]), sorted(measured["late"])
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and report."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.kafka.neighbours", description=__doc__)
@@ -506,17 +482,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
             beside = run(catalogue.path, Path(folder) / f"run {name}", name)
             print(f"\n{name}: {beside.seconds:.1f} s, CPU {beside.cpu:.1f} s, {beside.memory / MIB:+.0f} MiB")
             print("  " + ", ".join(f"{word} {count}" for word, count in sorted(beside.ends.items())))
-            for word, values in (("PONG", beside.pings), ("the machine, late by", beside.late)):
+            for word, values in (
+                ("PONG", beside.felt["pings"]),
+                ("the machine, late by", beside.felt["late"]),
+            ):
                 print(f"  {word}: {_shares(values)}")
             for word, values in beside.asked.items():
-                print(f"  {word}: {_shares(sorted(values))} of {len(values)}", flush=True)
+                print(f"  {word}: {_shares(values)} of {len(values)}", flush=True)
 
 
 def _shares(values: Sequence[float]) -> str:
-    def at(part: float) -> str:
-        return f"{1000 * values[min(len(values) - 1, int(part * len(values)))]:.1f}"
-
-    return f"p50 {at(0.5)}, p99 {at(0.99)}, most {at(1)} ms" if values else "none"
+    shares = ((0.5, "p50"), (0.99, "p99"), (1, "most"))
+    return ", ".join(f"{word} {1000 * percentile(values, part):.1f}" for part, word in shares) + " ms"
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ from broker_core.wire.kafka import METADATA, read_response, request_frame
 from tests.benchmarks.kafka.kafka_connection import KafkaConnection
 from tests.benchmarks.ours import import_topics
 from tests.benchmarks.processes import MIB, cpu_seconds, machine, resident, resident_peak
+from tests.support.ports import host_and_port
 from tests.support.served import Served
 
 __all__ = ["Pages", "figures", "measure"]
@@ -65,8 +66,7 @@ def measure(folder: Path, topics: int, partitions: int, turns: int = 200) -> Pag
 
 def figures(address: str, pid: int, turns: int) -> Pages:
     """The figures of the server at an address, which is a process of this id."""
-    host, _, port = address.rpartition(":")
-    with KafkaConnection((host, int(port))) as connection:
+    with KafkaConnection(host_and_port(address)) as connection:
         connection.exchange(_frame(None))  # the table is made with the first question
         before = resident(pid)
         frames = list(_pass(connection))

@@ -40,7 +40,7 @@ def test_what_is_felt_beside_a_scene_is_noted(tmp_path: Path) -> None:
     assert beside.ends["refused"] > 0
     assert beside.ends["ready 200"] == 5
     assert beside.ends["answered"] == 1
-    assert beside.pings
+    assert beside.felt["pings"]
     assert beside.cpu > 0
 
 

@@ -17,10 +17,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tests.benchmarks.measure import latency
+from tests.benchmarks.measure import asked_at_once, latency
 from tests.benchmarks.names import Questions, local_names, namespace_of
 from tests.benchmarks.postgres.asked import asked, check_questions
-from tests.benchmarks.postgres.clients import clients_at_once, pgbench
+from tests.benchmarks.postgres.clients import pgbench
 from tests.benchmarks.postgres.database import (
     SETTINGS,
     Filled,
@@ -108,7 +108,13 @@ def _many(filled: Filled, served: Served, options: argparse.Namespace) -> dict[s
     ours, theirs = [], []
     for _ in range(options.rounds):
         ours.append(
-            clients_at_once(served.address, question.frame, clients=_CLIENTS, budget=options.many_seconds)
+            asked_at_once(
+                served.address,
+                question.frame,
+                clients=_CLIENTS,
+                budget=options.many_seconds,
+                at_least=_CLIENTS,
+            )
         )
         theirs.append(pgbench(filled, clients=_CLIENTS, budget=options.many_seconds))
     best = [max(each, key=lambda rate: rate.per_second) for each in (ours, theirs)]

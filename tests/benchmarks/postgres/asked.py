@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
+from typing import TypeVar
 
 import google_crc32c
 
@@ -50,27 +52,44 @@ def asked(devices: Devices, everything_hash: str = "") -> list[Asked]:
         return get_topics_frame(turn, ask, properties=properties)
 
     every = [
-        Asked("exact name", 0.001, by_pattern(devices.exact), _equals(devices), devices.size),
+        Asked(
+            "exact name",
+            0.001,
+            by_pattern(devices.exact),
+            _with(
+                lambda turn: devices.exact(turn).rpartition("/")[2], lambda exact, local, _: local == exact
+            ),
+            devices.size,
+        ),
         Asked(
             f"{line} by prefix",
             0.010,
             by_pattern(lambda turn: pattern(devices.line_prefix(turn))),
-            _begins(devices.line_prefix),
+            _with(devices.line_prefix, lambda prefix, local, _: local.startswith(prefix)),
             devices.lines,
         ),
         Asked(
             f"{plant} by prefix",
             0.050,
             by_pattern(lambda turn: pattern(devices.plant_prefix(turn))),
-            _begins(devices.plant_prefix),
+            _with(devices.plant_prefix, lambda prefix, local, _: local.startswith(prefix)),
             devices.plants,
         ),
-        Asked(f"{line} by two properties", 0.012, by_team, _has_pair(devices), devices.lines),
+        Asked(
+            f"{line} by two properties",
+            0.012,
+            by_team,
+            _with(
+                lambda turn: devices.team_and_region(turn).items(),
+                lambda pair, _, properties: pair <= properties.items(),
+            ),
+            devices.lines,
+        ),
         Asked(
             f"{line} by infix",
             0.040,
             by_pattern(lambda turn: within(devices.tag(turn))),
-            _contains(devices),
+            _with(devices.tag, lambda tag, local, _: tag in local),
             devices.lines,
         ),
         Asked(
@@ -87,42 +106,18 @@ def asked(devices: Devices, everything_hash: str = "") -> list[Asked]:
 
 
 _Matches = Callable[[str, dict[str, str]], bool]
+_Wanted = TypeVar("_Wanted")
 
 
 def _anything(_turn: int) -> _Matches:
     return lambda _local, _properties: True
 
 
-def _equals(devices: Devices) -> Callable[[int], _Matches]:
-    def of(turn: int) -> _Matches:
-        wanted = devices.exact(turn).rpartition("/")[2]
-        return lambda local, _: local == wanted
-
-    return of
-
-
-def _begins(prefix: Callable[[int], str]) -> Callable[[int], _Matches]:
-    def of(turn: int) -> _Matches:
-        wanted = prefix(turn)
-        return lambda local, _: local.startswith(wanted)
-
-    return of
-
-
-def _contains(devices: Devices) -> Callable[[int], _Matches]:
-    def of(turn: int) -> _Matches:
-        wanted = devices.tag(turn)
-        return lambda local, _: wanted in local
-
-    return of
-
-
-def _has_pair(devices: Devices) -> Callable[[int], _Matches]:
-    def of(turn: int) -> _Matches:
-        wanted = devices.team_and_region(turn).items()
-        return lambda _, properties: wanted <= properties.items()
-
-    return of
+def _with(
+    wanted: Callable[[int], _Wanted], fits: Callable[[_Wanted, str, dict[str, str]], bool]
+) -> Callable[[int], _Matches]:
+    """Whether a topic fits what is wanted at a turn."""
+    return lambda turn: partial(fits, wanted(turn))
 
 
 def check_questions(address: tuple[str, int], devices: Devices, turns: Sequence[int] = (0, 1, 17)) -> str:

@@ -1,17 +1,11 @@
-"""Sixty-four clients at once: through broker-core, and, with the same SQL, by PostgreSQL's own pgbench."""
+"""Many clients at once by PostgreSQL's own pgbench, with the SQL that broker-core sends."""
 
 from __future__ import annotations
 
 import os
 import re
-import selectors
-import socket
-import struct
 import subprocess
 import tempfile
-import time
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -19,96 +13,19 @@ from broker_core.names import Mode, NamespaceName
 from broker_core.patterns import compile_pattern
 from broker_core_postgres.listing.listing_sql import RowSource, first_page_statement
 from broker_core_postgres.listing.sql_conditions import make_row_conditions
-from tests.benchmarks.measure import percentile
+from tests.benchmarks.measure import Rate, percentile
 from tests.benchmarks.postgres.database import Filled
-from tests.benchmarks.wire_client import ERROR, PING, command_type, connect_frame, pong_frame, read_answer
 
-__all__ = ["Rate", "clients_at_once", "pgbench"]
+__all__ = ["pgbench"]
 
 #: Seconds after which pgbench has failed if it has finished no transaction.
 _LONGEST: Final = 60
 
-_SIZE: Final = struct.Struct(">I")
-_READ: Final = 1 << 20
 _MOST_BYTES: Final = 16 * 1024 * 1024
 #: The prefix of a line and the first text behind it, of a random line, as SQL makes them.
 _LINE: Final = (
     "'plant-' || lpad((:line / 31)::text, 3, '0') || '-line-' || lpad((:line)::text, 4, '0') || '{end}'"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Rate:
-    """Answers in a second, and how long one takes, in seconds."""
-
-    per_second: float
-    p50: float
-    p99: float
-
-
-class _Client:
-    """A connection that always has one question under way."""
-
-    def __init__(self, address: tuple[str, int]) -> None:
-        self.socket = socket.create_connection(address, 60)
-        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.asked = 0.0
-        self._have = bytearray()
-
-    def ask(self, frame: bytes) -> None:
-        self.asked = time.perf_counter()
-        self.socket.sendall(frame)
-
-    def answered(self) -> bool:
-        """Read what is there; whether an answer is complete. A PING of the server gets its PONG."""
-        data = self.socket.recv(_READ)
-        if not data:
-            raise ConnectionError("the server closed the connection")
-        have = self._have
-        have += data
-        while len(have) >= 10 and len(have) >= (size := 4 + _SIZE.unpack_from(have)[0]):
-            kind = command_type(memoryview(bytes(have[:10])))
-            if kind == ERROR:
-                raise RuntimeError(f"an error under load: {read_answer(memoryview(bytes(have[:size])))}")
-            del have[:size]
-            if kind != PING:
-                return True
-            self.socket.sendall(pong_frame())
-        return False
-
-
-def clients_at_once(
-    address: tuple[str, int], frame: Callable[[int], bytes], *, clients: int, budget: float
-) -> Rate:
-    """Each asks again as soon as it has its answer; one thread and one selector, to leave the cores to the server."""
-    selector = selectors.DefaultSelector()
-    frames = [frame(turn) for turn in range(4096)]
-    open_ = [_Client(address) for _ in range(clients)]
-    seconds: list[float] = []
-    try:
-        for client in open_:
-            client.ask(connect_frame())
-            while not client.answered():
-                pass
-            selector.register(client.socket, selectors.EVENT_READ, client)
-        begun = time.perf_counter()
-        for turn, client in enumerate(open_):
-            client.ask(frames[turn % len(frames)])
-        turn = clients
-        while True:
-            for key, _ in selector.select():
-                client = key.data
-                if client.answered():
-                    seconds.append(time.perf_counter() - client.asked)
-                    client.ask(frames[turn % len(frames)])
-                    turn += 1
-            passed = time.perf_counter() - begun
-            if passed >= budget and len(seconds) >= clients:
-                return Rate(len(seconds) / passed, percentile(seconds, 0.5), percentile(seconds, 0.99))
-    finally:
-        for client in open_:
-            client.socket.close()
-        selector.close()
 
 
 def pgbench(filled: Filled, *, clients: int, budget: float) -> Rate:

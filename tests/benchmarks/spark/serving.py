@@ -15,6 +15,7 @@ import asyncio
 import gc
 import json
 import multiprocessing
+import os
 import statistics
 import sys
 import tempfile
@@ -44,6 +45,7 @@ from broker_core_spark.serving.served_generation import ServedGeneration
 from broker_core_spark.settings import SparkSettings
 from broker_core_spark.store import open_store
 from broker_core_spark.store.publishing import begin_build, use_generation
+from tests.benchmarks.processes import resident
 from tests.benchmarks.spark.goals import Row, lines
 from tests.support.generation_builder import build_generation
 from tests.support.spark_model import CatalogueModel, publish
@@ -162,14 +164,6 @@ def _read_as_sent(selection: Selection) -> None:
         reader.read(PIECE)
 
 
-def _resident() -> int:
-    """Bytes of this process that are resident."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("VmRSS:"):
-            return int(line.split()[1]) * 1024
-    raise RuntimeError("the system does not say how much memory is resident")
-
-
 def _grown(folder: str, generation: str, questions: int, results: Any) -> None:
     """In a process of its own: what opening a generation and asking all of its questions adds."""
     settings, store = SparkSettings(store=folder), open_store(folder)
@@ -177,13 +171,13 @@ def _grown(folder: str, generation: str, questions: int, results: Any) -> None:
     warm.lookup(CanonicalQuestion.of(NAMESPACE, Mode.PERSISTENT, _small_pattern(0)))
     del warm
     gc.collect()
-    before = _resident()
+    before = resident(os.getpid())
     opened = open_generation(settings, store, generation)
     for number in range(questions):
         if opened.lookup(CanonicalQuestion.of(NAMESPACE, Mode.PERSISTENT, _small_pattern(number))) is None:
             raise RuntimeError("a question of the generation was not found")
     gc.collect()
-    results.put(_resident() - before)
+    results.put(resident(os.getpid()) - before)
 
 
 def _small_pattern(number: int) -> str:
