@@ -14,6 +14,7 @@ from contextlib import contextmanager
 
 from tests.benchmarks.measure import latency
 from tests.benchmarks.wire_client import CONNECTED, GET_TOPICS_RESPONSE, RawClient, get_topics_frame
+from tests.support.narrowed import present
 
 __all__ = ["floor", "floor_client"]
 
@@ -32,8 +33,7 @@ def floor_client(size: int) -> Iterator[RawClient]:
     """A client of a process that answers everything with a frame of ``size`` bytes, which it has ready."""
     command = [sys.executable, "-m", "tests.benchmarks.floor", str(size)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
-        assert server.stdout is not None
-        client = RawClient(("127.0.0.1", int(server.stdout.readline())), size + 65_536)
+        client = RawClient(("127.0.0.1", int(present(server.stdout).readline())), size + 65_536)
         try:
             yield client
         finally:

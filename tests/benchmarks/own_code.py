@@ -35,6 +35,7 @@ from broker_core_postgres.connect.session_settings import SessionSettings
 from broker_core_postgres.settings import PostgresSettings
 from tests.benchmarks.processes import resident
 from tests.support.certificates import Authority
+from tests.support.narrowed import of_type
 
 __all__ = ["main", "pool_times", "tls_memory"]
 
@@ -64,8 +65,7 @@ class _Answers(asyncio.Protocol):
         self._left = _SIZE
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = of_type(transport, asyncio.Transport)
 
     def data_received(self, data: bytes) -> None:
         self._left -= len(data)

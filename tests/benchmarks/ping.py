@@ -18,6 +18,7 @@ from typing import Any
 
 from tests.benchmarks.measure import percentile
 from tests.benchmarks.wire_client import PONG, RawClient, command_type, ping_frame
+from tests.support.narrowed import present
 
 __all__ = ["pinged", "pong_figures"]
 
@@ -37,8 +38,7 @@ def pinged(address: tuple[str, int], token: str = "") -> Iterator[dict[str, list
         stdout=subprocess.PIPE,
         text=True,
     ) as probe:
-        assert probe.stdout is not None
-        assert probe.stdout.readline() == "ready\n"
+        assert present(probe.stdout).readline() == "ready\n"
         felt: dict[str, list[float]] = {"pings": [], "late": []}
         try:
             yield felt

@@ -37,6 +37,7 @@ from tests.benchmarks.wire_client import (
     get_topics_frame,
     ping_frame,
 )
+from tests.support.narrowed import present
 from tests.support.served import Served
 
 __all__ = ["measure_quotas"]
@@ -144,12 +145,10 @@ class _Player:
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
         )
-        assert self._process.stdout is not None
-        assert self._process.stdout.readline() == "ready\n"
+        assert present(self._process.stdout).readline() == "ready\n"
 
     def tell(self, line: str) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.write(f"{line}\n")
+        present(self._process.stdin).write(f"{line}\n")
 
     def end(self) -> dict[str, Any]:
         """What it measured."""

@@ -19,6 +19,7 @@ from broker_core.listing.listing import Listing, Selection, data_of
 from broker_core.listing.selections.topic_filter import TopicFilter, filtered
 from broker_core.names import Mode, NamespaceName
 from broker_core.settings import AuthorizationSettings
+from tests.support.narrowed import present
 
 __all__ = ["measured"]
 
@@ -60,9 +61,7 @@ def _filter(rules: int) -> TopicFilter:
         for number in range(rules)
     ]
     authorization = Authorization(AuthorizationSettings.model_validate({"rules": made}))
-    topics = authorization.filter(Asker("team"), str(_NAMESPACE))
-    assert topics is not None
-    return topics
+    return present(authorization.filter(Asker("team"), str(_NAMESPACE)))
 
 
 def _hashed(selection: Selection) -> Selection:

@@ -35,6 +35,7 @@ from broker_core.settings import Settings
 from broker_core.snapshots.stored import stored_snapshots
 from tests.support.certificates import Authority
 from tests.support.eventually import eventually
+from tests.support.narrowed import present
 from tests.support.raw_client import RawClient
 from tests.support.tokens import der, rsa_key, token
 
@@ -135,8 +136,7 @@ async def test_every_reader_sees_that_the_file_was_replaced(tmp_path: Path) -> N
         assert await client.partitioned_metadata("persistent://public/default/theirs") == 3
         answer = await client.get_topics("public/default", pattern="public/default/theirs")
         assert len(answer.topics) == 3
-        assert broker.catalog is not None
-        assert broker.catalog.topic(TopicName.parse("persistent://public/default/bills")) is None
+        assert present(broker.catalog).topic(TopicName.parse("persistent://public/default/bills")) is None
 
 
 async def test_properties_select_by_the_keys_of_the_settings(tmp_path: Path) -> None:
@@ -178,8 +178,7 @@ async def test_what_was_asked_and_how_plugins_do_are_pages(tmp_path: Path) -> No
             await client.get_topics("public/default", pattern="public/default/o.*", properties=given)
         with pytest.raises(ServerRefused):
             await client.get_topics("public/default", properties={"fail": "now"})
-        assert broker.http_address is not None
-        host, port = broker.http_address
+        host, port = present(broker.http_address)
         async with session.get(f"http://{host}:{port}/questions") as answer:
             (line,) = [json.loads(line) for line in (await answer.text()).splitlines()]
         async with session.get(f"http://{host}:{port}/plugins") as answer:
@@ -207,8 +206,7 @@ async def test_http_is_there_when_it_is_asked_for(tmp_path: Path) -> None:
         Broker(settings(tmp_path, http={"listen": "127.0.0.1:0"})) as broker,
         aiohttp.ClientSession() as session,
     ):
-        assert broker.http_address is not None
-        host, port = broker.http_address
+        host, port = present(broker.http_address)
         async with session.get(f"http://{host}:{port}/-/ready") as ready:
             assert ready.status == 200
         async with session.get(f"http://{host}:{port}/metrics") as metrics:
@@ -343,8 +341,7 @@ async def test_in_the_delay_of_a_stop_clients_are_served(tmp_path: Path) -> None
     filled(tmp_path)
     broker = Broker(settings(tmp_path, http={"listen": "127.0.0.1:0"}))
     await broker.start()
-    assert broker.http_address is not None
-    ready = "http://{}:{}/-/ready".format(*broker.http_address)
+    ready = "http://{}:{}/-/ready".format(*present(broker.http_address))
     stopping = asyncio.create_task(broker.stop(delay=3600))
     async with aiohttp.ClientSession() as session:
 
@@ -458,8 +455,7 @@ async def test_a_new_certificate_is_read_when_the_files_change(
     )
 
     async def name_of(address: tuple[str, int] | None) -> str:
-        assert address is not None
-        _, writer = await asyncio.open_connection(*address, ssl=context)
+        _, writer = await asyncio.open_connection(*present(address), ssl=context)
         certificate = writer.get_extra_info("ssl_object").getpeercert()
         writer.close()
         await writer.wait_closed()

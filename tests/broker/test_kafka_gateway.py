@@ -20,6 +20,7 @@ from broker_core.settings import KafkaUpstreamSettings, UpstreamSettings, Upstre
 from broker_core.upstream.kafka.topic_store import KafkaTopicStore
 from tests.support.fake_cluster import FakeCluster
 from tests.support.kafka_gateway import NAMESPACE, Cluster, Secrets, address_of, gateway, small_cluster
+from tests.support.narrowed import of_type, present
 
 
 @pytest.fixture
@@ -57,8 +58,7 @@ async def test_clusters_of_pulsar_and_kafka_are_behind_one_gateway(
             assert {row.name for row in await admin.list_topics()} == {"mail", "new", "orders", "secret.keys"}
             (await admin.delete_topics(["new"])).all()
         assert "new" not in {row.name for row in await kafka.list_topics()}
-        assert broker.http_address is not None
-        url = "http://{}:{}/v1/namespaces".format(*broker.http_address)
+        url = "http://{}:{}/v1/namespaces".format(*present(broker.http_address))
         async with aiohttp.ClientSession() as http, http.get(url) as answer:
             listed = {row["namespace"] for row in (await answer.json())["items"]}
             assert listed == {NAMESPACE, "acme/pulsar"}
@@ -197,17 +197,14 @@ async def test_credentials_are_read_for_each_connection(
 ) -> None:
     secret = tmp_path / "secret"
     secret.write_text("pencil\n")
-    plain = sasl_of(mechanism="PLAIN", user="gateway", password=f"file:{secret}")
-    assert isinstance(plain, Plain)
+    plain = of_type(sasl_of(mechanism="PLAIN", user="gateway", password=f"file:{secret}"), Plain)
     assert [message async for message in plain.exchange()] == [b"\0gateway\0pencil"]
     secret.write_text("pen\n")
     assert [message async for message in plain.exchange()] == [b"\0gateway\0pen"]
     monkeypatch.setenv("KAFKA_TOKEN", "a.b.c")
-    token = sasl_of(mechanism="OAUTHBEARER", token="env:KAFKA_TOKEN")
-    assert isinstance(token, OAuthBearer)
+    token = of_type(sasl_of(mechanism="OAUTHBEARER", token="env:KAFKA_TOKEN"), OAuthBearer)
     assert [b"a.b.c" in message async for message in token.exchange()] == [True]
-    scram = sasl_of(user="gateway", password=f"file:{secret}")
-    assert isinstance(scram, Scram)
+    scram = of_type(sasl_of(user="gateway", password=f"file:{secret}"), Scram)
     assert scram.mechanism == "SCRAM-SHA-512"
 
 
@@ -220,7 +217,6 @@ async def test_credentials_are_read_for_each_connection(
     ],
 )
 async def test_a_secret_that_cannot_be_read_says_which(source: str, said: str) -> None:
-    plain = sasl_of(mechanism="PLAIN", user="gateway", password=source)
-    assert plain is not None
+    plain = present(sasl_of(mechanism="PLAIN", user="gateway", password=source))
     with pytest.raises(CredentialsFailed, match=said):
         await anext(plain.exchange())

@@ -33,6 +33,7 @@ from tests.support.admin_server import AdminServer
 from tests.support.certificates import Authority
 from tests.support.eventually import eventually
 from tests.support.fake_cluster import FakeCluster
+from tests.support.narrowed import of_type, present
 from tests.support.ports import free_port
 from tests.support.scripted_server import Peer, ScriptedServer
 from tests.support.tokens import der, rsa_key, token
@@ -54,8 +55,7 @@ class Changing:
 
     @property
     def broker(self) -> Broker:
-        assert self._broker is not None
-        return self._broker
+        return present(self._broker)
 
     def write(self, upstream: str, rest: str | None = None) -> None:
         self.rest = self.rest if rest is None else rest
@@ -91,8 +91,7 @@ class Changing:
         return sorted((await (await self.session(role)).get_topics("t/n", mode)).topics)
 
     async def http(self, path: str) -> tuple[int, Any]:
-        assert self.broker.http_address is not None
-        url = "http://{}:{}/v1/namespaces/t/n/{}".format(*self.broker.http_address, path)
+        url = "http://{}:{}/v1/namespaces/t/n/{}".format(*present(self.broker.http_address), path)
         async with aiohttp.ClientSession() as http, http.get(url) as answer:
             return answer.status, await answer.json()
 
@@ -244,10 +243,8 @@ async def test_versions_of_former_brokers_have_no_changes_at_the_new_ones(changi
     async with FakeCluster() as old, FakeCluster() as new:
         old.topics["t/n"], new.topics["t/n"] = list(OLD), list(NEW)
         async with changing.serving(_url(old)):
-            behind = changing.broker.pipeline.lister
-            assert isinstance(behind, Gateway)
-            log = behind.log
-            assert log is not None
+            behind = of_type(changing.broker.pipeline.lister, Gateway)
+            log = present(behind.log)
             _, first = await changing.http("changes")
             former = await log.version(NamespaceName("t", "n"))
             waiting = asyncio.create_task(changing.http(f"changes?wait=30&since={first['version']}"))
@@ -298,8 +295,7 @@ async def test_how_old_a_snapshot_may_be_and_whether_the_server_is_ready_without
             await cluster.server.stop()
 
             async def ready() -> str:
-                assert changing.broker.http_address is not None
-                url = "http://{}:{}/-/ready".format(*changing.broker.http_address)
+                url = "http://{}:{}/-/ready".format(*present(changing.broker.http_address))
                 async with aiohttp.ClientSession() as http, http.get(url) as answer:
                     return str((await answer.json())["status"])
 
@@ -387,8 +383,7 @@ async def test_brokers_that_do_not_take_the_gateway_change_nothing(
         Authority(tmp_path, "other")  # which is not that of the brokers
         async with changing.serving(_url(cluster)):
             assert await changing.names() == OLD
-            behind = changing.broker.pipeline.lister
-            assert isinstance(behind, Gateway)
+            behind = of_type(changing.broker.pipeline.lister, Gateway)
             in_force = behind.cluster
             for upstream, rest, why in (
                 (f'service_url = "{refusing.url}"', "", "refuses the credentials of the gateway"),
@@ -446,8 +441,7 @@ async def test_reloads_in_a_row_leave_no_cluster_behind(changing: Changing) -> N
     async with FakeCluster() as one, FakeCluster() as two:
         one.topics["t/n"], two.topics["t/n"] = list(OLD), list(NEW)
         async with changing.serving(_url(one)):
-            behind = changing.broker.pipeline.lister
-            assert isinstance(behind, Gateway)
+            behind = of_type(changing.broker.pipeline.lister, Gateway)
             for number in range(20):
                 cluster, names = ((two, NEW), (one, OLD))[number % 2]
                 assert (await changing.reload(_url(cluster))).failed == {}

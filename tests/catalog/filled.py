@@ -7,6 +7,7 @@ import json
 
 from broker_core.catalog import SqliteCatalog, TopicRecord, import_topics
 from broker_core.names import NamespaceName, TopicName
+from tests.support.narrowed import present
 
 __all__ = ["NAMESPACE", "all_names", "bring", "read"]
 
@@ -25,6 +26,4 @@ def all_names(catalog: SqliteCatalog) -> dict[str, dict[str, str]]:
 
 def read(catalog: SqliteCatalog, local: str) -> TopicRecord:
     """A topic that is there."""
-    record = catalog.topic(TopicName("persistent", NAMESPACE, local))
-    assert record is not None
-    return record
+    return present(catalog.topic(TopicName("persistent", NAMESPACE, local)))

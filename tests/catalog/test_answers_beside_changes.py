@@ -26,6 +26,7 @@ from broker_core.pipeline.answer import ReusableAnswer
 from broker_core.plugin_api.listing_request import ListingRequest
 from tests.catalog.listers import NAMESPACE, topic
 from tests.support.eventually import eventually
+from tests.support.narrowed import of_type, present
 from tests.support.pipelines import made
 
 WHOLE = ListingRequest(NAMESPACE)
@@ -61,8 +62,7 @@ def stands(lister: CatalogLister, text: str, listing: weakref.ref[Listing]) -> b
 
 async def listing(lister: CatalogLister) -> Listing:
     result = await lister.list_topics(WHOLE)
-    assert isinstance(result.topics, Listing)
-    return result.topics
+    return of_type(result.topics, Listing)
 
 
 async def test_a_change_holds_up_only_questions_that_it_concerns(
@@ -73,8 +73,7 @@ async def test_a_change_holds_up_only_questions_that_it_concerns(
     with SqliteCatalog(catalog.path) as other_process:
         other_process.create(topic("y1"))
     request, pattern = asked("x.*")
-    result = lister.list_now(request, pattern)
-    assert result is not None
+    result = present(lister.list_now(request, pattern))
     assert result.topics is before
     assert listed_now(lister, "y.*") is None
     assert lister.list_now(request) is None, "nobody says that the pattern will be applied"
@@ -249,8 +248,7 @@ async def test_an_answer_that_is_asked_for_again_and_again_stands_beside_any_num
     await listing(lister)
     async with made(lister) as m:
         request, _ = asked("x.*", deadline=float("inf"))
-        answer = m.pipeline.answer_now(request)
-        assert answer is not None
+        answer = present(m.pipeline.answer_now(request))
         often, once = (ReusableAnswer.of(request, answer) for _ in range(2))
         answer.release()
         assert often is not None
@@ -299,8 +297,7 @@ class Model:
 
 
 def names_in(answer: Answer) -> list[str]:
-    assert answer.selection is not None
-    names: list[str] = answer.selection.names.to_pylist()
+    names: list[str] = present(answer.selection).names.to_pylist()
     answer.release()
     return names
 

@@ -20,6 +20,7 @@ from broker_core.catalog import (
 from broker_core.errors import Cause, ListingFailed
 from broker_core.names import TopicName
 from tests.support.clock import AGES, time_passes, time_stands
+from tests.support.narrowed import of_type, present
 
 
 @pytest.fixture
@@ -80,8 +81,7 @@ async def test_so_many_may_wait(turns: AsyncCatalog, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(async_catalog, "_MOST_WAITING", 1)
     ended = await asyncio.gather(*(turns._in_turn(lambda _wait: 1) for _ in "ab"), return_exceptions=True)
     assert ended[0] == 1
-    assert isinstance(ended[1], ListingFailed)
-    assert ended[1].cause is Cause.QUEUE
+    assert of_type(ended[1], ListingFailed).cause is Cause.QUEUE
     assert await turns._in_turn(lambda _wait: 2) == 2
 
 
@@ -129,8 +129,7 @@ async def test_topics_are_read_and_changed(tmp_path: Path) -> None:
         try:
             (write,) = await catalog.edit(X.namespace, [Edit(X, creation(X, 2))])
             assert isinstance(write, TopicWrite)
-            there = write.after
-            assert there is not None
+            there = present(write.after)
             assert file.version(X.namespace) == write.version
             assert file.topic(X) == file.topic(P) == there
             assert await catalog.found([P, X]) == [(there, 0), (there, 2)]

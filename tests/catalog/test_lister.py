@@ -27,6 +27,7 @@ from broker_core.plugin_api.listing_result import DefaultLister, TopicListingRes
 from broker_core.settings import ShrinkGuardSettings
 from tests.catalog.listers import NAMESPACE, QUESTION, Reads, bring, names_of, put_another, settled, topic
 from tests.support.eventually import eventually
+from tests.support.narrowed import of_type, present
 
 
 async def test_changes_are_read_once_also_where_the_move_needs_more_permits(
@@ -38,8 +39,7 @@ async def test_changes_are_read_once_also_where_the_move_needs_more_permits(
     read: list[int] = []
 
     def reading(*arguments: Any, **keywords: Any) -> Any:
-        changes = read_name_changes(*arguments, **keywords)
-        assert isinstance(changes, LoggedNames)
+        changes = of_type(read_name_changes(*arguments, **keywords), LoggedNames)
         read.append(len(changes))
         return changes
 
@@ -64,8 +64,7 @@ async def test_the_first_listing_reads_and_the_next_takes_no_waiting(
     assert names_of(first) == ["a-partition-0", "a-partition-1", "b"]
     assert not first.filtered
     assert first.version == str(catalog.version(NAMESPACE))
-    again = lister.list_now(QUESTION)
-    assert again is not None
+    again = present(lister.list_now(QUESTION))
     assert again.topics is first.topics
     assert reads.loaded == [Mode.PERSISTENT]
 
@@ -185,11 +184,9 @@ async def test_a_large_selection_is_made_in_a_thread_and_remembered(
     assert lister.list_now(question) is None
     answer = await lister.list_topics(question)
     assert names_of(answer) == ["a"]
-    again = lister.list_now(question)
-    assert again is not None
+    again = present(lister.list_now(question))
     assert isinstance(answer.topics, Selection)
-    assert isinstance(again.topics, Selection)
-    assert part_of(again.topics) is part_of(answer.topics)
+    assert part_of(of_type(again.topics, Selection)) is part_of(answer.topics)
 
 
 async def test_topics_of_one_domain_are_listed_once_for_both_modes(
@@ -312,5 +309,7 @@ async def test_a_copy_restored_into_the_open_file_is_read_where_the_number_is_th
     into.close()
     copy.close()
     listed = await lister.list_topics(QUESTION)
-    assert isinstance(listed.topics, Listing)
-    assert sorted(name.rpartition("/")[2] for name in listed.topics.names.to_pylist()) == ["kept", "new"]
+    assert sorted(name.rpartition("/")[2] for name in of_type(listed.topics, Listing).names.to_pylist()) == [
+        "kept",
+        "new",
+    ]

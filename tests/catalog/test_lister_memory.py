@@ -33,6 +33,7 @@ from tests.catalog.listers import (
     topic,
 )
 from tests.support.eventually import eventually
+from tests.support.narrowed import present
 
 
 async def test_least_used_snapshots_make_room(catalog: SqliteCatalog, reads: Reads) -> None:
@@ -218,8 +219,7 @@ async def test_nobody_waits_for_permits_in_a_place_of_those_that_are_read(
     permits = permits_of(400_000)
     lister = CatalogLister(catalog, permits)
     unkept = await lister._kept.unkept.acquire(lister._kept.unkept.maximum)
-    everything = permits.snapshots.try_acquire(400_000)
-    assert everything is not None
+    everything = present(permits.snapshots.try_acquire(400_000))
     waiting = [asyncio.create_task(lister.list_topics(question)) for question in questions[:4]]
     await eventually(lambda: lister._kept.unkept.queue_size == 4)
     everything.release()

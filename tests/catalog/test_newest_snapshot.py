@@ -14,6 +14,7 @@ from broker_core.names import Mode, TopicName
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.snapshots import Snapshot, StoredSnapshots
 from tests.catalog.listers import MB, NAMESPACE, QUESTION, bring, kept_bytes, names_of, permits_of, spaces
+from tests.support.narrowed import of_type, present
 
 
 async def test_other_properties_read_anew_also_what_is_under_way(tmp_path: Path) -> None:
@@ -67,8 +68,7 @@ async def test_few_topics_are_read_at_once_and_as_in_a_thread(catalog: SqliteCat
     permits = permits_of(MB)
     lister = CatalogLister(catalog, permits, property_keys=("x",))
     question = ListingRequest(NAMESPACE, mode)
-    now = lister.list_now(question)
-    assert now is not None
+    now = present(lister.list_now(question))
     assert isinstance(now.topics, Listing)
     read = SnapshotSource(catalog, ("x",), None).read_or_move((NAMESPACE, mode), [], None, [])
     assert not isinstance(read, int)
@@ -76,10 +76,8 @@ async def test_few_topics_are_read_at_once_and_as_in_a_thread(catalog: SqliteCat
     assert now.topics.topics_hash == read.listing.topics_hash
     assert now.version == str(read.version)
     assert permits.snapshots.acquired == kept_bytes(lister)
-    selected = lister.list_now(ListingRequest(NAMESPACE, mode, properties={"x": "1"}))
-    assert selected is not None
-    assert isinstance(selected.topics, Selection)
-    assert selected.topics.names.equals(read.select({"x": "1"}).names)
+    selected = present(lister.list_now(ListingRequest(NAMESPACE, mode, properties={"x": "1"})))
+    assert of_type(selected.topics, Selection).names.equals(read.select({"x": "1"}).names)
     lister.close()
 
 

@@ -27,6 +27,7 @@ from broker_core.catalog.topic_record import MAX_PROPERTIES_BYTES, TopicRecord
 from broker_core.names import TopicName
 from broker_core.names.listed_names import MAX_PARTITIONS, ListedNames
 from broker_core.names.topic_id import new_topic_id
+from tests.support.narrowed import present
 
 
 def name(local: str) -> TopicName:
@@ -215,17 +216,14 @@ def test_a_name_that_looks_like_a_partition_may_be_a_topic_of_its_own() -> None:
 
 def test_configs_are_kept_replaced_and_merged() -> None:
     given = {"retention.ms": "5", "cleanup.policy": "compact"}
-    made = creation(name("x"), configs=given)(None)
-    assert made is not None
+    made = present(creation(name("x"), configs=given)(None))
     assert made.configs == given
     assert replacement(name("x"), 0, {}, may_replace=False)(made) == made, "what is left out stays"
     with pytest.raises(TopicExists):
         replacement(name("x"), 0, {}, may_replace=False, configs={})(made)
-    less = merge(name("x"), {}, configs={"retention.ms": None, "segment.ms": "7"})(made)
-    assert less is not None
+    less = present(merge(name("x"), {}, configs={"retention.ms": None, "segment.ms": "7"})(made))
     assert less.configs == {"cleanup.policy": "compact", "segment.ms": "7"}
-    none = merge(name("x"), {}, configs=None)(made)
-    assert none is not None
+    none = present(merge(name("x"), {}, configs=None)(made))
     assert none.configs == {}
 
 

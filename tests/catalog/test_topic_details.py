@@ -14,6 +14,7 @@ from broker_core.catalog.topic_decisions import creation
 from broker_core.catalog.topic_details import describe, described_bytes
 from broker_core.listing.details import DETAIL_TYPES, check_values
 from tests.catalog.filled import bring
+from tests.support.narrowed import present
 
 NAMESPACE = NamespaceName("t", "n")
 WANTS = frozenset({"partitions", "topic_id", "properties", "created"})
@@ -52,8 +53,7 @@ def test_topics_by_name(catalog: SqliteCatalog) -> None:
     persistent = [f"persistent://t/n/{each}" for each in ("parted", "plain", "sparse")]
     assert list(rows) == [*persistent, "non-persistent://t/n/plain"]
     for name, row in rows.items():
-        record = catalog.topic(TopicName.parse(name))
-        assert record is not None
+        record = present(catalog.topic(TopicName.parse(name)))
         assert row["topic_id"] == record.topic_id.bytes
         assert row["partitions"] == record.partitions
         assert row["properties"] == dict(record.properties)
@@ -61,8 +61,7 @@ def test_topics_by_name(catalog: SqliteCatalog) -> None:
 
 
 def test_topics_by_id(catalog: SqliteCatalog) -> None:
-    record = catalog.topic(TopicName.parse("persistent://t/n/parted"))
-    assert record is not None
+    record = present(catalog.topic(TopicName.parse("persistent://t/n/parted")))
     ids = pa.array([record.topic_id.bytes, b"0" * 16], DETAIL_TYPES["topic_id"])
     with catalog.reading() as connection:
         details = describe(connection, NAMESPACE, None, ids, frozenset({"partitions"}))

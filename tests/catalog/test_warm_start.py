@@ -34,6 +34,7 @@ from tests.catalog.filled import NAMESPACE, bring
 from tests.snapshots.stored.damages import DAMAGES
 from tests.support.chunks import tiny_chunks
 from tests.support.eventually import eventually
+from tests.support.narrowed import of_type, present
 from tests.support.small_disk import grow, small_disk
 
 KEYS = ("region",)
@@ -253,8 +254,7 @@ async def test_a_restored_catalogue_does_not_meet_its_future(catalog: SqliteCata
 async def everything(catalog: SqliteCatalog) -> tuple[list[str], str, Mapping[str, int]]:
     """The names and the hash of all topics as a server lists them once, and what it counts of its folder."""
     async with started(catalog) as (lister, stored):
-        found = (await lister.list_topics(ListingRequest(NAMESPACE))).topics
-        assert isinstance(found, Listing)
+        found = of_type((await lister.list_topics(ListingRequest(NAMESPACE))).topics, Listing)
         return found.names.to_pylist(), found.topics_hash, counted(stored)
 
 
@@ -406,7 +406,6 @@ async def test_what_is_read_is_stored_soon(tmp_path: Path, monkeypatch: pytest.M
     with SqliteCatalog(tmp_path / "c.sqlite") as catalog:
         fill(catalog)
         async with started(catalog) as (lister, stored):
-            assert lister._by.warm is not None
-            lister._by.warm._writer._soon = 0.0
+            present(lister._by.warm)._writer._soon = 0.0
             await lister.list_topics(ListingRequest(NAMESPACE))
             await eventually(lambda: counted(stored) == {"written": 1})

@@ -10,6 +10,7 @@ import broker_core
 from broker_core.cli.command_tree import app, is_of_the_core
 from broker_core.plugins.load.registry import RESERVED
 from tests.cli.conftest import Cli
+from tests.support.narrowed import of_type
 
 COMMANDS = ["serve", "list", "explain", "plugins", "config", "demo", "topics"]
 SUBCOMMANDS = ["import", "export", "create", "delete", "show"]
@@ -83,8 +84,7 @@ def test_help_needs_neither_arrow_nor_pydantic() -> None:
 
 
 def test_no_plugin_can_have_the_name_of_a_command() -> None:
-    group = typer.main.get_command(app)
-    assert isinstance(group, typer.core.TyperGroup)
+    group = of_type(typer.main.get_command(app), typer.core.TyperGroup)
     assert set(group.commands) <= set(RESERVED)
 
 

@@ -8,6 +8,7 @@ from broker_core.catalog import SqliteCatalog
 from broker_core.cli.demo_catalog import NAMESPACE, demo_topics, prepare_demo, program
 from broker_core.names import TopicName
 from broker_core.settings import load_settings
+from tests.support.narrowed import present
 
 
 def test_the_first_start_fills_it_and_the_next_ones_leave_it_alone(tmp_path: Path) -> None:
@@ -15,8 +16,7 @@ def test_the_first_start_fills_it_and_the_next_ones_leave_it_alone(tmp_path: Pat
     assert first.filled
     with SqliteCatalog(first.catalog) as catalog:
         version = catalog.version(NAMESPACE)
-        orders = catalog.topic(TopicName("persistent", NAMESPACE, "orders-eu"))
-        assert orders is not None
+        orders = present(catalog.topic(TopicName("persistent", NAMESPACE, "orders-eu")))
         assert (orders.partitions, orders.properties) == (3, {"region": "eu", "team": "sales"})
         catalog.delete(TopicName("persistent", NAMESPACE, "payments"))
     first.config.write_text(first.config.read_text() + "\n[log]\nlevel = 'debug'\n")
@@ -44,8 +44,7 @@ def test_it_shows_partitions_properties_and_unicode() -> None:
 def test_it_serves_on_loopback_only(tmp_path: Path) -> None:
     settings = load_settings(prepare_demo(tmp_path).config, environment={}).settings
     assert str(settings.pulsar.listen) == "127.0.0.1:6650"
-    assert settings.http is not None
-    assert str(settings.http.listen) == "127.0.0.1:8080"
+    assert str(present(settings.http).listen) == "127.0.0.1:8080"
 
 
 def test_the_page_is_served_if_it_is_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from broker_core.cli.early_signals import end_by_early_signals, restore_signals
 from tests.support.eventually import eventually_sync
+from tests.support.narrowed import present
 
 #: Sends itself the signal of its first argument when `typer` is imported.
 SIGNALLED = """
@@ -48,8 +49,7 @@ def test_a_hangup_reloads_a_server_once_it_is_ready_and_ends_any_other_command(t
         [*command, "serve", "--config", str(config)], stdout=subprocess.PIPE, text=True
     ) as server:
         try:
-            assert server.stdout is not None
-            assert server.stdout.readline().startswith("ready ")
+            assert present(server.stdout).readline().startswith("ready ")
             log = tmp_path / "log"
             eventually_sync(lambda: '"reloaded":["settings"' in log.read_text(), what="the reload")
         finally:

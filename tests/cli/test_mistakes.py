@@ -18,6 +18,7 @@ from broker_core.catalog import SqliteCatalog
 from broker_core.names import TopicName
 from tests.cli.conftest import Cli
 from tests.support.forked_programs import forked_program
+from tests.support.narrowed import present
 from tests.support.ports import free_port
 from tests.support.tokens import SECRET, token
 
@@ -268,8 +269,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, st
         subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=log, text=True) as process,
     ):
         try:
-            assert process.stdout is not None
-            addresses = dict(word.split("=") for word in process.stdout.readline().split()[1:])
+            addresses = dict(word.split("=") for word in present(process.stdout).readline().split()[1:])
             yield {"SERVER": addresses["pulsar"], "HTTP": addresses["http"], "KAFKA": addresses["kafka"]}
         finally:
             process.terminate()

@@ -8,6 +8,7 @@ from broker_core.catalog import SqliteCatalog
 from broker_core.cli.new_catalog import NewCatalog, catalogs_nearby
 from broker_core.settings import LoadedSettings, load_settings
 from tests.cli.conftest import Cli
+from tests.support.narrowed import present
 
 
 @pytest.fixture(autouse=True)
@@ -70,8 +71,7 @@ def test_those_that_may_have_been_meant_are_named(folder: Path, monkeypatch: pyt
 
 
 async def test_a_server_says_it_in_its_log(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    new = NewCatalog.of(load_settings())
-    assert new is not None
+    new = present(NewCatalog.of(load_settings()))
     with new.for_server() as when_ready:
         await when_ready(None)
     said = capfd.readouterr()

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from broker_core.cli.progress_bar import import_progress
+from tests.support.narrowed import present
 
 
 class Terminal(io.StringIO):
@@ -42,5 +43,4 @@ def test_a_pipe_has_no_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", Terminal())
     for source in (os.fdopen(os.open(os.devnull, os.O_RDONLY), "rb"), io.BytesIO(b"x")):
         with source, import_progress(source) as progress:
-            assert progress is not None
-            progress("read", 1)
+            present(progress)("read", 1)

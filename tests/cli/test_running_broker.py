@@ -20,13 +20,13 @@ from broker_core.cli.running_broker import BrokerUnreachable, broker_url, get
 from broker_core.testing import serve
 from tests.cli.conftest import Cli
 from tests.support.certificates import Authority
+from tests.support.narrowed import present
 from tests.support.ports import free_port
 
 
 async def test_a_page_is_read() -> None:
     async with serve(settings={"http": {"listen": "127.0.0.1:0"}}) as server:
-        assert server.broker.http_address is not None
-        host, port = server.broker.http_address
+        host, port = present(server.broker.http_address)
         url = broker_url(f"{host}:{port}")
         assert url == f"http://{host}:{port}"
         assert "broker_core_build_info" in await asyncio.to_thread(get, url, "/metrics")

@@ -19,6 +19,7 @@ from broker_core.settings import Settings
 from tests.cli.conftest import Cli
 from tests.cli.server import serving
 from tests.support.forked_programs import forked_program
+from tests.support.narrowed import present
 from tests.support.ports import free_port
 
 ORDERS, CLICKS, OTHER = (f"persistent://public/default/{name}" for name in ("orders", "clicks", "other"))
@@ -87,8 +88,7 @@ def test_topics_come_and_go_over_an_outage_until_ctrl_c(tmp_path: Path) -> None:
                 assert read(process.stdout) == f"- {ORDERS}"
                 process.send_signal(signal.SIGINT)
                 assert process.wait(60) == 130
-                assert process.stdout is not None
-                assert process.stdout.read() == ""
+                assert present(process.stdout).read() == ""
 
 
 def test_a_reader_that_leaves_ends_it_without_a_word(tmp_path: Path) -> None:
@@ -99,11 +99,9 @@ def test_a_reader_that_leaves_ends_it_without_a_word(tmp_path: Path) -> None:
         watching("--url", url, "--format", "ndjson") as process,
     ):
         assert json.loads(read(process.stdout)) == {"added": ORDERS}
-        assert process.stdout is not None
-        process.stdout.close()
+        present(process.stdout).close()
         process.wait(60)
-        assert process.stderr is not None
-        assert process.stderr.read() in ("", f"broker-core: {WATCHING}\n")
+        assert present(process.stderr).read() in ("", f"broker-core: {WATCHING}\n")
 
 
 def test_over_pulsars_protocol_the_server_tells_of_changes(tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ from typing import Self
 
 from tests.docs.pages import Block, all_pages, blocks
 from tests.support.fresh_environment import fresh_environment, write_pip
+from tests.support.narrowed import present
 from tests.support.ports import free_ports
 from tests.support.postgres_server import PostgresServer
 from tests.support.program_lines import ProgramLines
@@ -180,8 +181,7 @@ class PageRunner:
             for command, expected in typed(text):
                 self._type(block, command, expected)
         elif block.language == "sql":
-            assert self._database_server is not None
-            self._database_server.sql(text, database=DATABASE)
+            present(self._database_server).sql(text, database=DATABASE)
 
     def script(self, block: Block) -> str:
         """Run a block of ``sh`` as a whole; what it prints.

@@ -12,6 +12,7 @@ from broker_core.catalog.store.schema import SCHEMA_VERSION
 from broker_core_spark.format.segment_layout import FORMAT_VERSION
 from tests.docs.pages import ROOT
 from tests.support.distributions import CORE
+from tests.support.narrowed import present
 
 TEXT = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 MIGRATIONS = ROOT / "plugins" / "postgres" / "broker_core_postgres" / "schema" / "migrations"
@@ -28,8 +29,7 @@ def section() -> str:
 
 
 def test_the_release_of_this_tree_is_the_last_one() -> None:
-    first = re.search(r"^## (\S+)", TEXT, re.MULTILINE)
-    assert first is not None
+    first = present(re.search(r"^## (\S+)", TEXT, re.MULTILINE))
     assert first[1] == CORE.project["version"]
 
 

@@ -18,6 +18,7 @@ from broker_core_postgres.schema.roles import ROLES
 from broker_core_postgres.service import PostgresService
 from broker_core_postgres.settings import PostgresSettings
 from tests.docs.pages import all_pages, code_in, read, rows, tables
+from tests.support.narrowed import present
 from tests.support.postgres_server import Database, PostgresServer, run_apart
 
 PAGE_NAMES = "reference/postgres.md"
@@ -56,8 +57,7 @@ async def real_metrics() -> dict[str, tuple[str, set[str]]]:
     """Name to type and labels, of a plugin with everything on."""
     service = PostgresService(PostgresSettings(dsn="postgresql://a/b", replicas=("postgresql://c/b",)))
     service.metrics.queries.query("range", "listed", 0.1, 1)
-    assert service.mirrors is not None
-    service.mirrors.last_success = 0.0  # as read of a database without a mirror
+    present(service.mirrors).last_success = 0.0  # as read of a database without a mirror
     found = {}
     for family in service.metrics.collect():
         labels = {label for sample in family.samples for label in sample.labels} - {"le"}

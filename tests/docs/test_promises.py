@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from broker_core import Asker, ListingRequest, TopicListingResult
 from tests.docs.pages import ROOT, read
+from tests.support.narrowed import present
 from tests.support.pipelines import made
 from tests.support.plugins import PluginOf
 
@@ -84,6 +85,5 @@ async def test_a_plugins_own_cache_may_cross_principals() -> None:
     async with made(plugins={"p": PluginOf(list_topics=list_topics)}) as m:
         for role in ("one", "other"):
             answer = await m.ask(asker=Asker(role=role))
-            assert answer.selection is not None
-            assert answer.selection.names.to_pylist() == ["persistent://t/n/of-one"]
+            assert present(answer.selection).names.to_pylist() == ["persistent://t/n/of-one"]
             answer.release()

@@ -21,6 +21,7 @@ from broker_core.names import NamespaceName, TopicName
 from tests.support.distributions import ROOT
 from tests.support.eventually import eventually
 from tests.support.forked_programs import forked_program
+from tests.support.narrowed import present
 from tests.support.ports import free_port
 from tests.support.served import Served
 
@@ -118,8 +119,7 @@ class Following:
             self.process.wait()
 
     async def ended(self) -> int:
-        process = self.process
-        assert process is not None
+        process = present(self.process)
         await eventually(lambda: process.poll() is not None, what="the end of the program")
         return process.returncode
 

@@ -17,6 +17,7 @@ from broker_core.quantities import parse_duration, parse_size
 from broker_core.settings import load_settings
 from broker_core_postgres.settings import PostgresSettings
 from tests.support.distributions import CORE, ROOT
+from tests.support.narrowed import of_type, present
 
 EXAMPLE = ROOT / "examples" / "kubernetes"
 README = EXAMPLE / "README.md"
@@ -73,8 +74,7 @@ def pod(file: str) -> dict[str, Any]:
 
 def container(file: str) -> dict[str, Any]:
     (only,) = pod(file)["containers"]
-    assert isinstance(only, dict)
-    return only
+    return of_type(only, dict)
 
 
 def of_image(name: str) -> str:
@@ -222,8 +222,7 @@ def test_the_gateway_reads_its_password_from_the_secret(tmp_path: Path) -> None:
     mounts = {mount["mountPath"]: mount["name"] for mount in container("gateway.yaml")["volumeMounts"]}
     secret = volumes[mounts[str(plugin.password_file.parent)]]["secret"]["secretName"]
     for page in (README, EXAMPLE / "gateway.yaml"):
-        made = re.search(r"create secret generic (\S+) --from-file=(\S+)", page.read_text())
-        assert made is not None
+        made = present(re.search(r"create secret generic (\S+) --from-file=(\S+)", page.read_text()))
         assert made.groups() == (secret, plugin.password_file.name)
 
 
@@ -232,8 +231,7 @@ def test_a_gateway_before_a_secured_cluster_has_its_files_in_the_secret(tmp_path
     (tmp_path / "secured.toml").write_text(text)
     settings = load_settings(tmp_path / "secured.toml", environment={}).settings
     assert settings.pulsar.tls is not None
-    assert settings.upstream is not None
-    assert settings.upstream.has_own_credentials
+    assert present(settings.upstream).has_own_credentials
     mounted = {mount["mountPath"] for mount in container("gateway.yaml")["volumeMounts"]}
     files = {Path(file) for file in re.findall(r'"(?:file:)?(/\S+)"', text)}
     assert {str(file.parent) for file in files} <= mounted

@@ -15,6 +15,7 @@ import yaml  # type: ignore[import-untyped]
 
 from broker_core_postgres.commands import sync_command
 from broker_core_postgres.settings import PostgresSettings
+from tests.support.narrowed import present
 
 ROOT = Path(__file__).parent.parent.parent
 EXAMPLE = ROOT / "examples" / "postgres_sync"
@@ -185,11 +186,9 @@ def test_what_the_cron_job_mounts_is_what_it_reads() -> None:
     assert folder in places
     table = tomllib.loads(both["ConfigMap"]["data"][name])["plugins"]["postgres"]
     plugin = PostgresSettings.model_validate(table)
-    assert plugin.password_file is not None
-    secrets = [str(plugin.password_file), read["token-file"]]
+    secrets = [str(present(plugin.password_file)), read["token-file"]]
     assert {secret.rpartition("/")[0] for secret in secrets} == {"/var/run/secrets/broker-core"}
     assert "secret" in places["/var/run/secrets/broker-core"]
-    made = re.search(r"create secret generic (\S+) (.*)", (EXAMPLE / "cronjob.yaml").read_text())
-    assert made is not None
+    made = present(re.search(r"create secret generic (\S+) (.*)", (EXAMPLE / "cronjob.yaml").read_text()))
     assert made[1] == places["/var/run/secrets/broker-core"]["secret"]["secretName"]
     assert {Path(secret).name for secret in secrets} == set(re.findall(r"--from-file=(\S+)", made[2]))

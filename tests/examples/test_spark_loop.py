@@ -25,6 +25,7 @@ from broker_core_spark.plugin import SparkPlugin
 from broker_core_spark.settings import SparkSettings
 from tests.support.eventually import eventually_sync
 from tests.support.forked_programs import forked_program
+from tests.support.narrowed import present
 from tests.support.ports import free_ports
 from tests.support.served import Served
 
@@ -306,8 +307,7 @@ def test_the_cron_job_of_kubernetes() -> None:
     assert given["output"] == given["patterns"]
     places = [mount["mountPath"] for mount in build["volumeMounts"] if not mount.get("readOnly")]
     assert Path(given["patterns"]).parent == Path(places[0])
-    made = re.search(r"create secret generic (\S+)", text)
-    assert made is not None
+    made = present(re.search(r"create secret generic (\S+)", text))
     keys = set(re.findall(r"--from-(?:file|literal)=(\w+)", text[made.end() :].partition("\n")[0]))
     asked = [variable["valueFrom"]["secretKeyRef"] for variable in build["env"] if "valueFrom" in variable]
     assert {(secret["name"], secret["key"]) for secret in asked} == {(made[1], key) for key in keys}

@@ -23,6 +23,7 @@ from broker_core_spark.store.published_pointers import current_pointer
 from tests.examples.test_spark_loop import EXAMPLE
 from tests.support.containers import can_run_containers, run_container
 from tests.support.distributions import DISTRIBUTIONS, ROOT
+from tests.support.narrowed import present
 from tests.support.spark_catalogues import fill
 
 JOB: dict[str, Any] = yaml.safe_load((EXAMPLE / "cronjob.yaml").read_text())["spec"]["jobTemplate"]["spec"]
@@ -66,8 +67,7 @@ def test_the_build_runs_as_the_manifest_says(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
-    published = current_pointer(open_store(str(tmp_path / "scratch" / "store")))
-    assert published is not None
+    published = present(current_pointer(open_store(str(tmp_path / "scratch" / "store"))))
     assert json.loads(done.stdout)["generation"] == published.generation
     left = {path.name for path in (tmp_path / "scratch").iterdir()}
     assert left == {"patterns.jsonl", "store"}  # Spark's own files have gone

@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict
 
 from broker_core import ListingRequest, NamespaceName, TopicListingResult, hookimpl
+from tests.support.narrowed import present
 
 
 class GateSettings(BaseModel):
@@ -78,8 +79,7 @@ class Gate:
         return pc.invert(pc.match_substring(topics, hide)) if hide else None
 
     def _rules(self, namespace: NamespaceName) -> dict[str, Any]:
-        assert self._settings is not None
-        rules: dict[str, Any] = json.loads(self._settings.rules.read_text(encoding="utf-8")).get(
+        rules: dict[str, Any] = json.loads(present(self._settings).rules.read_text(encoding="utf-8")).get(
             str(namespace), {}
         )
         return rules

@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from tests.interop.java_programs import java_program
+from tests.support.narrowed import present
 from tests.support.program_lines import ProgramLines
 
 __all__ = [
@@ -56,8 +57,7 @@ class _Program:
 
     def end(self) -> None:
         """End it; the subscriptions of its consumers stay."""
-        assert self._process.stdin is not None
-        self._process.stdin.close()
+        present(self._process.stdin).close()
         self._process.terminate()
         try:
             self._process.wait(20)

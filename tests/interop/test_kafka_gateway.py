@@ -65,6 +65,7 @@ from tests.support.htpasswd import write_htpasswd
 from tests.support.kafka_gateway import Secrets, address_of
 from tests.support.kafka_gateway import gateway as masked_gateway
 from tests.support.kafka_serving import raw_client
+from tests.support.narrowed import present
 from tests.support.ports import free_ports, host_and_port
 from tests.support.served import Served
 
@@ -419,8 +420,7 @@ async def test_what_rules_hide_is_in_no_answer(broker: KafkaBroker, filled: str,
                 (DESCRIBE_USER_SCRAM_CREDENTIALS, {"users": None}),
                 (DESCRIBE_CLIENT_QUOTAS, {"components": [], "strict": False}),
             ):
-                assert client._cluster is not None
-                node = await client._cluster.any_node()
+                node = await present(client._cluster).any_node()
                 said = await node.ask(api, request)
                 assert said["error_code"] == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
                 assert not said.get("results")

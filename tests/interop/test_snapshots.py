@@ -23,6 +23,7 @@ from broker_core.upstream.snapshots import SnapshotLister, stored_parts
 from tests.interop.maven import PeerUnavailable
 from tests.interop.pulsar_peer import PulsarBroker
 from tests.support.eventually import eventually
+from tests.support.narrowed import of_type, present
 
 pytestmark = pytest.mark.interop
 
@@ -70,10 +71,8 @@ def settings_before(broker: PulsarBroker, **snapshots: str) -> Settings:
 async def gateway_before(broker: PulsarBroker, **snapshots: str) -> AsyncIterator[tuple[str, SnapshotLister]]:
     """The service URL of a gateway, and its snapshots."""
     async with Broker(settings_before(broker, **snapshots)) as gateway:
-        behind = gateway.pipeline.lister
-        assert isinstance(behind, Gateway)
-        lister = behind.cluster.snapshots
-        assert lister is not None
+        behind = of_type(gateway.pipeline.lister, Gateway)
+        lister = present(behind.cluster.snapshots)
         host, port = gateway.pulsar_address
         yield f"pulsar://{host}:{port}", lister
 

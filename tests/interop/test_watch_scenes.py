@@ -22,6 +22,7 @@ from broker_core.settings import Settings
 from tests.interop.maven import PeerUnavailable
 from tests.interop.pulsar_peer import PulsarBroker
 from tests.support.eventually import eventually
+from tests.support.narrowed import of_type, present
 from tests.support.ports import free_ports
 from tests.support.raw_client import Closed
 from tests.support.watching_client import WatchedTopics, WatchingClient
@@ -107,9 +108,7 @@ class Scene:
 
     @property
     def snapshots(self) -> Any:
-        assert self.gateway is not None
-        lister = self.gateway.pipeline.lister
-        assert isinstance(lister, Gateway)
+        lister = of_type(present(self.gateway).pipeline.lister, Gateway)
         return lister.cluster.snapshots
 
     def name(self, local: str) -> str:

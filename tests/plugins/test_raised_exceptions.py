@@ -20,6 +20,7 @@ from broker_core.plugins.raised_exceptions import (
     text,
     trace,
 )
+from tests.support.narrowed import present
 
 
 class Broken(Exception):
@@ -186,8 +187,7 @@ def test_a_class_with_a_field_of_its_own_named_cause() -> None:
 
     error = Older("fine", code=ServerError.NotAllowedError)
     error.cause = "the disk"
-    told = failure_for_client(error)
-    assert told is not None
+    told = present(failure_for_client(error))
     assert told.cause is Cause.NOT_ALLOWED
 
 

@@ -15,6 +15,7 @@ from broker_core.testing import Server, serve
 from broker_core_postgres.plugin import PostgresPlugin
 from broker_core_postgres.service import PostgresService
 from tests.support.eventually import eventually
+from tests.support.narrowed import present
 from tests.support.postgres_server import Database
 
 __all__ = [
@@ -43,8 +44,7 @@ class Serving:
 
     @property
     def service(self) -> PostgresService:
-        assert self.plugin.service is not None
-        return self.plugin.service
+        return present(self.plugin.service)
 
     async def list(self, pattern: str | None = None, **options: Any) -> list[str]:
         return list((await self.server.list(NAMESPACE, pattern=pattern, **options)).topics)

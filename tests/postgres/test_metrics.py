@@ -11,6 +11,7 @@ from broker_core_postgres.service import PostgresService
 from broker_core_postgres.settings import PostgresSettings
 from tests.postgres.fault_setup import TOPICS, fill_topics, serving
 from tests.support.eventually import eventually
+from tests.support.narrowed import present
 from tests.support.postgres_server import Database
 
 #: Name, type and labels, as in docs/reference/postgres.md.
@@ -47,8 +48,7 @@ async def test_every_metric_is_there_with_its_labels(database: Database) -> None
     async with serving(database.dsn, replicas=[replica]) as broker:
         assert sorted(await broker.list()) == TOPICS
         broker.service.metrics.queries.failure("other")
-        mirrors = broker.service.mirrors
-        assert mirrors is not None
+        mirrors = present(broker.service.mirrors)
         await eventually(lambda: mirrors.last_success is not None, what="the mirrors were looked at")
         found = {
             metric.name.removeprefix("broker_core_postgres_"): (

@@ -21,6 +21,7 @@ from tests.postgres.fault_setup import serving
 from tests.postgres.fill.sync.mirror_setup import source_of
 from tests.support.admin_server import AdminServer, Fault
 from tests.support.eventually import eventually
+from tests.support.narrowed import present
 from tests.support.postgres_server import Database, PostgresServer
 
 METRIC = "mirror_last_success_timestamp_seconds"
@@ -98,8 +99,7 @@ async def test_a_mirror_of_everything_replaces_those_of_parts(connection: Any) -
 
 async def test_a_server_shows_the_one_that_is_longest_ago(database: Database, connection: Any) -> None:
     async with serving(database.dsn) as broker:
-        mirrors = broker.service.mirrors
-        assert mirrors is not None
+        mirrors = present(broker.service.mirrors)
         await eventually(lambda: mirrors.last_success == 0.0, what="none has succeeded")
         assert METRIC in {
             each.name.removeprefix("broker_core_postgres_") for each in broker.service.metrics.collect()

@@ -21,6 +21,7 @@ from broker_core_postgres.listing import pages
 from broker_core_postgres.plugin import COMMANDS, PostgresPlugin
 from broker_core_postgres.settings import PostgresSettings
 from tests.postgres.listing.lister_setup import QUIET, fill
+from tests.support.narrowed import present
 from tests.support.postgres_server import Database
 from tests.support.pulsar_serving import serving
 from tests.support.served import Served
@@ -104,8 +105,7 @@ async def test_topics_are_described_from_the_database(database: Database) -> Non
         )
         answer = await server.broker.pipeline.answer(request)
         try:
-            assert answer.details is not None
-            rows = answer.details.to_pylist()
+            rows = present(answer.details).to_pylist()
         finally:
             answer.release()
         assert [(row["topic"].rpartition("/")[2], row["partitions"], row["properties"]) for row in rows] == [
@@ -130,8 +130,7 @@ async def test_the_metrics_of_the_plugin_are_the_broker_s(database: Database) ->
 async def test_its_bounds_are_live(database: Database) -> None:
     plugin, table = PostgresPlugin(), {"dsn": database.dsn, "pool_max": 2}
     async with serve(plugins={"postgres": plugin}, settings={"plugins": {"postgres": table}}) as server:
-        assert plugin.service is not None
-        pools = plugin.service.server_pools
+        pools = present(plugin.service).server_pools
 
         async def timeout() -> str:
             async with pools.acquire() as connection:

@@ -9,12 +9,11 @@ from pydantic import BaseModel
 
 from broker_core.plugins.load.plugin_options import UnusableTable, read_table
 from broker_core_postgres.settings import PostgresSettings
+from tests.support.narrowed import of_type
 
 
 def settings(**table: Any) -> PostgresSettings:
-    read = read_table(table, PostgresSettings).settings
-    assert isinstance(read, PostgresSettings)
-    return read
+    return of_type(read_table(table, PostgresSettings).settings, PostgresSettings)
 
 
 def test_the_defaults_need_no_table() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from broker_core_postgres.schema.schema_version import migrations
 from broker_core_postgres.status import read_status
+from tests.support.narrowed import present
 from tests.support.postgres_server import Database
 
 
@@ -40,6 +41,5 @@ async def test_of_one_that_cannot(empty_database: Database) -> None:
     finally:
         await connection.close()
     assert status.schema == 0
-    assert status.problem is not None
-    assert "run `broker-core postgres migrate`" in status.problem
+    assert "run `broker-core postgres migrate`" in present(status.problem)
     assert status.namespaces == []

@@ -10,6 +10,7 @@ from broker_core.wire.kafka.fields import STRING, Cursor, Versions
 from scripts.kafka_tables import APIS, DEFINITIONS, OWN, TABLES, api_table, definition, tables
 from tests.support.kafka_oracles import DIRECTIONS
 from tests.support.kafka_values import versions_of, written
+from tests.support.narrowed import of_type
 from tests.support.one_test import in_one_test
 
 #: Kafka keeps their files, without versions.
@@ -93,8 +94,7 @@ def test_pages_stand_beside_kafkas_fields(name: str, monkeypatch: pytest.MonkeyP
         monkeypatch.setitem(OWN, message, [each for each in OWN[message] if "tag" not in each])
     kafkas = apis_of(tables([name]))[name]
     first = next(each for each in ours.request.fields if each.name == "cursor")
-    inside = first.kind
-    assert isinstance(inside, Cursor)
+    inside = of_type(first.kind, Cursor)
     cursor = inside.defaults() | {
         each.name: "a" if each.kind is STRING else 7 for each in inside.fields if each.tag is None
     }

@@ -8,6 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from broker_core.settings import AccessLogSettings, Settings, load_settings
+from tests.support.narrowed import present
 
 
 def test_there_is_none_without_the_table() -> None:
@@ -28,8 +29,7 @@ def test_the_environment_can_set_it() -> None:
 
 def test_a_path_of_the_file_is_taken_from_its_folder(tmp_path: Path) -> None:
     (tmp_path / "x.toml").write_text('[log.access]\npath = "access.jsonl"\n')
-    access = load_settings(tmp_path / "x.toml", environment={}).settings.log.access
-    assert access is not None
+    access = present(load_settings(tmp_path / "x.toml", environment={}).settings.log.access)
     assert access.path == tmp_path / "access.jsonl"
     assert (access.sample, access.properties) == (1.0, ())
 

@@ -16,6 +16,7 @@ from broker_core.settings import (
     load_settings,
 )
 from broker_core.settings.mask_secrets import masked
+from tests.support.narrowed import present
 
 KEY = base64.b64encode(b"x" * 32).decode()
 
@@ -81,10 +82,8 @@ def test_paths_are_taken_from_the_folder_of_the_file(tmp_path: Path) -> None:
     )
     assert settings.is_on
     assert settings.token is not None
-    assert settings.token.key is not None
-    assert settings.token.key.path == tmp_path / "keys" / "public.der"
-    assert settings.basic is not None
-    assert settings.basic.file == tmp_path / "htpasswd"
+    assert present(settings.token.key).path == tmp_path / "keys" / "public.der"
+    assert present(settings.basic).file == tmp_path / "htpasswd"
 
 
 def test_all_problems_are_found_at_once(tmp_path: Path) -> None:

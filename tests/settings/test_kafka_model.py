@@ -5,14 +5,13 @@ from pathlib import Path
 import pytest
 
 from broker_core.settings import KafkaSettings, SettingsError, load_settings
+from tests.support.narrowed import present
 
 
 def load(tmp_path: Path, text: str, environment: dict[str, str] | None = None) -> KafkaSettings:
     file = tmp_path / "broker-core.toml"
     file.write_text(text)
-    kafka = load_settings(file, environment=environment or {}).settings.kafka
-    assert kafka is not None
-    return kafka
+    return present(load_settings(file, environment=environment or {}).settings.kafka)
 
 
 def test_the_table_has_tables_of_its_own(tmp_path: Path) -> None:
@@ -25,8 +24,7 @@ def test_the_table_has_tables_of_its_own(tmp_path: Path) -> None:
     assert kafka.namespaces == {"User:orders-app": "acme/orders"}
     assert kafka.configs == {"retention.ms": "1"}
     assert kafka.sasl.mechanisms == ("PLAIN",)
-    assert kafka.tls is not None
-    assert kafka.tls.certificate == tmp_path / "a.pem"
+    assert present(kafka.tls).certificate == tmp_path / "a.pem"
 
 
 def test_a_table_in_the_environment_is_json(tmp_path: Path) -> None:

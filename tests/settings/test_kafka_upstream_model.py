@@ -8,6 +8,7 @@ import pytest
 
 from broker_core.settings import KafkaSettings, LoadedSettings, SettingsError, load_settings, masked
 from broker_core.settings.kafka_upstream_model import PortRange
+from tests.support.narrowed import present
 
 SASL = 'sasl = {user = "gateway", password = "file:secret"}\n'
 PLAIN = '[kafka.sasl]\nmechanisms = ["PLAIN"]\n'
@@ -22,8 +23,7 @@ def load(tmp_path: Path, upstream: str, kafka: str = "", more: str = "") -> Load
 
 
 def of(loaded: LoadedSettings) -> KafkaSettings:
-    assert loaded.settings.kafka is not None
-    return loaded.settings.kafka
+    return present(loaded.settings.kafka)
 
 
 def test_a_cluster_behind_a_gateway(tmp_path: Path) -> None:
@@ -37,8 +37,7 @@ def test_a_cluster_behind_a_gateway(tmp_path: Path) -> None:
     assert (len(kafka.upstream.ports), 7000 in kafka.upstream.ports) == (1, True)
     assert kafka.clients_namespace == "acme/kafka"
     assert kafka.upstream.sasl is not None
-    assert kafka.upstream.sasl.password is not None
-    assert kafka.upstream.sasl.password.path == tmp_path / "secret"
+    assert present(kafka.upstream.sasl.password).path == tmp_path / "secret"
     assert type(loaded.settings).model_validate(loaded.settings.model_dump(mode="json")) == loaded.settings
 
 
@@ -92,8 +91,7 @@ def test_what_does_not_go_together(tmp_path: Path, upstream: str, kafka: str, mo
 
 def test_credentials_of_clients_are_passed_on(tmp_path: Path) -> None:
     kafka = of(load(tmp_path, 'forward = "client"\n' + SASL, more=PLAIN))
-    assert kafka.upstream is not None
-    assert kafka.upstream.forward == "client"
+    assert present(kafka.upstream).forward == "client"
 
 
 def test_a_range_prints_as_it_is_written() -> None:

@@ -13,6 +13,7 @@ from broker_core.settings import (
     find_problems,
     load_settings,
 )
+from tests.support.narrowed import of_type, present
 
 WriteFile = Callable[[str], Path]
 
@@ -160,12 +161,13 @@ def test_nothing_is_the_defaults() -> None:
 def test_every_key_of_the_file_is_known(toml: WriteFile) -> None:
     loaded = load_settings(toml(EVERYTHING), environment={})
     settings = loaded.settings
-    assert settings.http is not None
-    assert settings.http.listen.port == 8080
+    assert present(settings.http).listen.port == 8080
     assert settings.upstream is not None
     assert settings.catalog.property_keys == ("region", "team")
-    assert isinstance(settings.plugins, PluginsSettings)
-    assert settings.plugins.table("tenant-filter") == {"deadline": "2s", "on_failure": "error"}
+    assert of_type(settings.plugins, PluginsSettings).table("tenant-filter") == {
+        "deadline": "2s",
+        "on_failure": "error",
+    }
     assert {setting.origin for setting in loaded.in_force()} == {"file"}
     assert Settings.model_validate(settings.model_dump(mode="json")) == settings
 
@@ -226,8 +228,7 @@ def test_http_and_upstream_are_off_without_their_tables(toml: WriteFile) -> None
     assert settings.http is None
     assert settings.upstream is None
     with_http = load_settings(toml("[http]\n"), environment={}).settings
-    assert with_http.http is not None
-    assert str(with_http.http.listen) == "127.0.0.1:8080"
+    assert str(present(with_http.http).listen) == "127.0.0.1:8080"
 
 
 def test_the_default_catalogue_is_beside_the_file(
@@ -318,8 +319,7 @@ def test_where_nothing_is_wrong_it_is_what_is_loaded(toml: WriteFile) -> None:
     file = toml(EVERYTHING)
     loaded, problems = find_problems(file, environment={})
     assert problems == []
-    assert loaded is not None
-    assert loaded.settings == load_settings(file, environment={}).settings
+    assert present(loaded).settings == load_settings(file, environment={}).settings
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from broker_core.settings.models import PulsarSettings
 from broker_core.settings.problems import SettingsError
 from broker_core.settings.setting_paths import FILES, LISTS
 from broker_core.settings.tls_models import PulsarTlsSettings
+from tests.support.narrowed import present
 
 
 def test_a_relative_file_is_in_the_folder_of_the_settings(tmp_path: Path) -> None:
@@ -18,8 +19,7 @@ def test_a_relative_file_is_in_the_folder_of_the_settings(tmp_path: Path) -> Non
     file.write_text('[http.tls]\ncertificate = "a.pem"\nkey = "/b.key"\nclient_ca = "c.pem"\n')
     loaded = load_settings(file, environment={}).settings
     assert loaded.http is not None
-    assert loaded.http.tls is not None
-    tls = loaded.http.tls
+    tls = present(loaded.http.tls)
     assert (tls.certificate, tls.key, tls.client_ca) == (
         tmp_path / "a.pem",
         Path("/b.key"),

@@ -14,6 +14,7 @@ from broker_core.settings import (
     load_settings,
     masked,
 )
+from tests.support.narrowed import present
 
 SECRET = "eyJhbGciOiJub25lIn0.c2VjcmV0.c2VjcmV0"
 URL = 'service_url = "pulsar+ssl://broker:6651"\n'
@@ -83,12 +84,9 @@ def test_tls_needs_an_address_of_tls(tmp_path: Path) -> None:
 
 
 def test_relative_files_belong_to_the_settings_file(tmp_path: Path) -> None:
-    settings = load(tmp_path, 'token = "file:token"\ntls.ca = "ca.pem"').settings.upstream
-    assert settings is not None
-    assert settings.token is not None
-    assert settings.token.path == tmp_path / "token"
-    assert settings.tls is not None
-    assert settings.tls.ca == tmp_path / "ca.pem"
+    settings = present(load(tmp_path, 'token = "file:token"\ntls.ca = "ca.pem"').settings.upstream)
+    assert present(settings.token).path == tmp_path / "token"
+    assert present(settings.tls).ca == tmp_path / "ca.pem"
     assert settings.has_own_credentials
 
 
@@ -99,10 +97,8 @@ def test_credentials_of_clients_may_be_passed_on(tmp_path: Path, forward: str) -
 
 def test_a_token_in_the_settings_is_shown_nowhere(tmp_path: Path) -> None:
     loaded = load(tmp_path, f'token = "{SECRET}"')
-    upstream = loaded.settings.upstream
-    assert upstream is not None
-    assert upstream.token is not None
-    assert upstream.token.read() == SECRET.encode()
+    upstream = present(loaded.settings.upstream)
+    assert present(upstream.token).read() == SECRET.encode()
     assert SECRET not in repr(loaded.settings)
     shown = {setting.path: masked(setting.path, setting.value) for setting in loaded.in_force()}
     assert shown["upstream", "token"] == "********"

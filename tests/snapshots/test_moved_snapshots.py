@@ -25,6 +25,7 @@ from broker_core.names.listed_names import NOTHING, ListedNames
 from broker_core.snapshots import Snapshot
 from tests.support.chunks import tiny_chunks
 from tests.support.name_changes import name_changes_of
+from tests.support.narrowed import of_type
 
 NAMESPACE = NamespaceName("a", "b")
 KEYS = ("region", "team")
@@ -253,7 +254,6 @@ def test_a_name_that_was_created_anew_is_the_new_topic(tmp_path: Path, together:
         edits = [Edit(name, deletion(name)), Edit(name, creation(name, 2, {"team": "blue"}))]
         for each in [edits] if together else [[edit] for edit in edits]:
             catalog.edit_many(name.namespace, each)
-        changes = catalog.changes(name.namespace, before.version)
-        assert isinstance(changes, Changes)
+        changes = of_type(catalog.changes(name.namespace, before.version), Changes)
         assert len({change.topic_id for change in changes}) == 2
         assert seen(before.moved(name_changes_of(name.namespace, changes))) == seen(load())

@@ -21,6 +21,7 @@ from broker_core.settings import LimitsSettings
 from broker_core.snapshots import CachedSnapshot, Snapshot, SnapshotCache
 from tests.support.chunks import tiny_chunks
 from tests.support.name_changes import name_changes_of
+from tests.support.narrowed import present
 
 ONE = NamespaceName("t", "one")
 TWO = NamespaceName("t", "two")
@@ -85,8 +86,7 @@ async def test_it_is_counted_how_often_a_namespace_was_asked_for_over_its_versio
     await made.keep(one)
     made.kept.keep((ONE, Mode.ALL), one, 2, None)
     for mode, count in ((Mode.PERSISTENT, 3), (Mode.ALL, 4)):
-        kept = made.kept.get((ONE, mode))
-        assert kept is not None
+        kept = present(made.kept.get((ONE, mode)))
         kept.asked += count
     assert made.kept.asked(ONE, one.listing) == 7
     assert made.kept.snapshots() == [one, one]
@@ -173,8 +173,7 @@ async def test_what_does_not_fit_is_shared_while_somebody_has_it(made: Made) -> 
 
 
 async def test_one_that_is_shared_is_kept_when_there_is_room(made: Made) -> None:
-    others = made.budget.try_acquire(2 * SIZE)
-    assert others is not None
+    others = present(made.budget.try_acquire(2 * SIZE))
     one = snapshot()
     assert not await made.keep(one)
     made.kept.keep((ONE, Mode.PERSISTENT), one, 2, None)
@@ -213,8 +212,7 @@ async def test_permits_are_changed_to_the_true_size_of_what_is_not_kept_too(made
     permit = await made.kept.acquire((ONE, Mode.PERSISTENT), 2 * one.nbytes)
     made.kept.keep((ONE, Mode.PERSISTENT), one, 1, permit)
     assert made.counted[1] == one.nbytes
-    assert others is not None
-    others.release()
+    present(others).release()
 
 
 # -- listings of several chunks
@@ -318,8 +316,7 @@ async def test_a_listing_of_one_domain_shares_the_chunks_of_all() -> None:
     made = Made(20)
     everything = all_domains()
     await made.keep(everything, Mode.ALL)
-    part = everything.in_mode(Mode.PERSISTENT)
-    assert part is not None
+    part = present(everything.in_mode(Mode.PERSISTENT))
     assert part.listing.names.to_pylist() == snapshot().listing.names.to_pylist()
     assert part.listing.topics_hash == snapshot().listing.topics_hash
     assert await made.keep(part)
@@ -340,8 +337,7 @@ def test_which_modes_are_a_part_of_another() -> None:
     assert one.in_mode(Mode.PERSISTENT) is one
     assert one.in_mode(Mode.ALL) is None
     assert one.in_mode(Mode.NON_PERSISTENT) is None
-    others = everything.in_mode(Mode.NON_PERSISTENT)
-    assert others is not None
+    others = present(everything.in_mode(Mode.NON_PERSISTENT))
     assert len(others.listing) == 3
     assert others.listing.mode is Mode.NON_PERSISTENT
 
@@ -355,8 +351,7 @@ async def test_what_was_not_kept_is_kept_whole_where_there_is_room_again() -> No
     assert made.counted == (made.budget.maximum, one.nbytes)
     two = changed(one, "topic-00100x")
     del one
-    assert others is not None
-    others.release()
+    present(others).release()
     assert await made.keep(two)
     assert made.counted == (two.nbytes, 0)
 
@@ -368,8 +363,7 @@ async def test_room_is_made_by_what_really_becomes_free() -> None:
     others = [NamespaceName("t", name) for name in ("a", "b", "c")]
     for other in others:
         assert await made.keep(snapshot(other, topics=900))
-    kept = made.kept.get((others[0], Mode.PERSISTENT))
-    assert kept is not None
+    kept = present(made.kept.get((others[0], Mode.PERSISTENT)))
     pinned = kept.snapshot.listing
     del kept
     one = snapshot(topics=900)
@@ -386,8 +380,7 @@ async def test_nobody_goes_for_what_does_not_fit_anyway() -> None:
     await made.keep(snapshot(TWO, topics=500))
     assert not await made.keep(snapshot(topics=3000))
     assert made.kept.get((TWO, Mode.PERSISTENT)) is not None
-    assert client is not None
-    client.release()
+    present(client).release()
 
 
 @pytest.mark.usefixtures("tiny")

@@ -22,6 +22,7 @@ from broker_core_spark.store.publishing import begin_build
 from tests.support.eventually import eventually
 from tests.support.fake_cluster import FakeCluster
 from tests.support.generation_builder import build_generation
+from tests.support.narrowed import of_type, present
 
 NAMESPACE = "public/default"
 PATTERNS = (None, f"{NAMESPACE}/t-1.*", f"{NAMESPACE}/t-.*[02468]")
@@ -42,16 +43,13 @@ async def test_changes_of_the_cluster_are_put_over_the_generation() -> None:
         names += [f"persistent://{NAMESPACE}/t-{number}" for number in range(60)]
         tables["upstream"] = {"service_url": cluster.url}
         async with serve({"spark": spark}, settings=tables) as server:
-            log = server.broker.pipeline.own_log
-            assert log is not None
+            log = present(server.broker.pipeline.own_log)
             version = await log.version(NamespaceName.parse(NAMESPACE))
             await asyncio.to_thread(_publish, uri, version, list(names))
             await spark.lister.refresher.refresh()
             await _check(server, names)
-            behind = server.broker.pipeline.lister
-            assert isinstance(behind, Gateway)
-            snapshots = behind.cluster.snapshots
-            assert snapshots is not None
+            behind = of_type(server.broker.pipeline.lister, Gateway)
+            snapshots = present(behind.cluster.snapshots)
             await eventually(lambda: snapshots.watches.open == 1)
             asked = len(cluster.asked)
 
@@ -69,8 +67,7 @@ async def test_changes_of_the_cluster_are_put_over_the_generation() -> None:
                 served = spark.lister.counts.answers["served"]
                 await eventually(is_followed)
                 assert spark.lister.counts.answers["served"] >= served + len(PATTERNS)
-            assert spark.lister.refresher.served is not None
-            assert spark.lister.refresher.served.overlay_names() > 10
+            assert present(spark.lister.refresher.served).overlay_names() > 10
             assert len(cluster.asked) <= asked + 3, "the cluster was listed for answers of the generation"
             # A cluster that is gone is an error once the snapshot is too old, and no answer of the generation alone.
             cluster.denied = {""}

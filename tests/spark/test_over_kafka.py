@@ -20,6 +20,7 @@ from broker_core.names import NamespaceName
 from broker_core_postgres.plugin import PostgresPlugin
 from broker_core_spark.plugin import SparkPlugin
 from tests.support.kafka_gateway import NAMESPACE, Cluster, Secrets, address_of, gateway, small_cluster
+from tests.support.narrowed import present
 from tests.support.postgres_server import Database, PostgresServer
 from tests.support.spark_catalogues import write_patterns
 
@@ -133,5 +134,4 @@ async def _run(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 
 
 def _http(broker: Broker) -> str:
-    assert broker.http_address is not None
-    return "http://{}:{}".format(*broker.http_address)
+    return "http://{}:{}".format(*present(broker.http_address))

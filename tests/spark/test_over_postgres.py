@@ -20,6 +20,7 @@ from broker_core_spark.plugin import SparkPlugin
 from broker_core_spark.store import open_store
 from broker_core_spark.store.publishing import begin_build
 from tests.support.generation_builder import build_generation
+from tests.support.narrowed import present
 from tests.support.postgres_server import Database, PostgresServer
 
 NAMESPACE = "public/default"
@@ -109,8 +110,7 @@ async def test_the_database_is_followed(database: Database) -> None:
             else:
                 topics[local] = random.choice([None, "red", "blue"])
                 await put(local, topics[local])
-        assert spark.lister.refresher.served is not None
-        assert spark.lister.refresher.served.overlay_names() > 5
+        assert present(spark.lister.refresher.served).overlay_names() > 5
         # What the log cannot tell is read from the database.
         await connection.execute("TRUNCATE broker_core.topics")
         topics.clear()

@@ -6,6 +6,7 @@ import pytest
 
 from broker_core.plugins.load.plugin_options import UnusableTable, read_table
 from broker_core_spark.settings import SparkSettings
+from tests.support.narrowed import of_type
 
 
 def test_a_store_is_all_that_is_needed() -> None:
@@ -45,7 +46,10 @@ def test_options_of_a_bucket_are_texts_numbers_or_truths() -> None:
     options = read_table(
         {"store": "x", "store_options": {"a": "b", "allow_http": True, "n": 7}}, SparkSettings
     )
-    assert isinstance(options.settings, SparkSettings)
-    assert options.settings.store_options == {"a": "b", "allow_http": "true", "n": "7"}
+    assert of_type(options.settings, SparkSettings).store_options == {
+        "a": "b",
+        "allow_http": "true",
+        "n": "7",
+    }
     with pytest.raises(UnusableTable, match="store_options"):
         read_table({"store": "x", "store_options": {"a": [1]}}, SparkSettings)

@@ -13,6 +13,7 @@ from tests.benchmarks.kafka.neighbours import main, run
 from tests.benchmarks.ours import make_catalogue
 from tests.support.kafka_serving import kafka_broker
 from tests.support.kafka_topics import create
+from tests.support.narrowed import present
 
 
 def test_each_figure_is_measured(tmp_path: Path) -> None:
@@ -27,8 +28,7 @@ async def test_a_pass_of_pages_is_measured(tmp_path: Path) -> None:
         for number in range(3):
             create(catalog, f"t{number}", 900)
     async with kafka_broker(tmp_path) as broker:
-        assert broker.kafka_address is not None
-        address = "{}:{}".format(*broker.kafka_address)
+        address = "{}:{}".format(*present(broker.kafka_address))
         found = await asyncio.to_thread(pages.figures, address, os.getpid(), 5)
     assert min(found.first, found.last, found.passes, found.client_seconds) > 0
     assert found.client_topics == 3

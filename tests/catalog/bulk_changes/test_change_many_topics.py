@@ -10,6 +10,7 @@ from broker_core.catalog.store.change_log_writer import LogBounds
 from broker_core.change_log import Changes, Gap, Operation
 from broker_core.errors import InvalidPattern
 from tests.catalog.filled import NAMESPACE, all_names, bring
+from tests.support.narrowed import of_type
 
 
 def test_many_topics_change_at_one_version_that_the_log_leads_to(catalog: SqliteCatalog) -> None:
@@ -27,8 +28,7 @@ def test_many_topics_change_at_one_version_that_the_log_leads_to(catalog: Sqlite
         "persistent://a/b/p-partition-2": {"k": "v"},
         "persistent://a/b/plain": {"x": "1"},
     }
-    changes = catalog.changes(NAMESPACE, before)
-    assert isinstance(changes, Changes)
+    changes = of_type(catalog.changes(NAMESPACE, before), Changes)
     assert changes.version.number == before.number + 1
     assert {change.name.local: change.operation for change in changes} == {
         "gone": Operation.DELETE,

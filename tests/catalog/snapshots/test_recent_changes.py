@@ -17,6 +17,7 @@ from broker_core.patterns import TopicsPattern, compile_pattern
 from broker_core.snapshots import Snapshot
 from tests.catalog.filled import bring
 from tests.catalog.listers import NAMESPACE, topic
+from tests.support.narrowed import present
 
 
 def pattern(text: str) -> TopicsPattern:
@@ -38,8 +39,7 @@ class Followed:
     def concern(self, text: str, since: int | None = None, *, by_properties: bool = False) -> bool:
         with self._catalog.reading() as connection:
             rows = read_recent(connection, NAMESPACE, self.recent.version, 100)
-        assert rows is not None
-        self.recent.follow(rows, 1)
+        self.recent.follow(present(rows), 1)
         number = self.number if since is None else since
         return self.recent.concern(pattern(text), number, by_properties=by_properties)
 
@@ -116,8 +116,7 @@ def test_a_listing_is_known_by_its_version_for_as_long_as_the_changes_since_are(
         catalog.create(topic(local))
     with catalog.reading() as connection:
         rows = read_recent(connection, NAMESPACE, CatalogVersion(catalog.catalog_id, 0), 100)
-    assert rows is not None
-    recent.follow(rows, 1)
+    recent.follow(present(rows), 1)
     second = snapshot_of(catalog)
     recent.listed_by(second)
     assert recent.version_of(reference) is None

@@ -15,17 +15,16 @@ from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.settings import LimitsSettings
 from tests.catalog.listers import NAMESPACE, topic
 from tests.support.eventually import eventually
+from tests.support.narrowed import of_type, present
 
 
 async def listing(lister: CatalogLister) -> Listing:
     result = await lister.list_topics(ListingRequest(NAMESPACE))
-    assert isinstance(result.topics, Listing)
-    return result.topics
+    return of_type(result.topics, Listing)
 
 
 async def table(tables: TopicTables, lister: CatalogLister) -> TopicTable:
-    found = await tables.of(await listing(lister))
-    assert found is not None
+    found = present(await tables.of(await listing(lister)))
     return found[0]
 
 
@@ -72,8 +71,7 @@ async def test_a_listing_of_before_has_its_own_table_or_none(catalog: SqliteCata
     old = await listing(lister)
     catalog.create(topic("three"))
     # The log leads to the version that was listed, though the catalogue is further on.
-    found = await tables.of(old)
-    assert found is not None
+    found = present(await tables.of(old))
     assert set(rows(found[0])) == {"one", "two"}
     fresh = lister.topic_tables()
     assert await fresh.of(old) is None  # it reads what is there now, which is another listing

@@ -9,6 +9,7 @@ import pytest
 from broker_core.catalog import CatalogError, SqliteCatalog
 from broker_core.change_log import CatalogVersion, Changes, Gap
 from broker_core.names import NON_PERSISTENT, PERSISTENT, NamespaceName, TopicName
+from tests.support.narrowed import of_type
 
 NAMESPACE = NamespaceName("a", "b")
 OTHER = NamespaceName("a", "c")
@@ -37,8 +38,7 @@ def test_it_stays_while_others_write(tmp_path: Path) -> None:
             assert loaded.properties["team"].null_count == 3
             assert state.names(NAMESPACE, NON_PERSISTENT).names.to_pylist() == ["z"]
             assert len(state.names(OTHER, PERSISTENT).names) == 0
-            changes = state.changes(NAMESPACE, CatalogVersion(state.catalog_id, 1))
-            assert isinstance(changes, Changes)
+            changes = of_type(state.changes(NAMESPACE, CatalogVersion(state.catalog_id, 1)), Changes)
             assert [str(change.name) for change in changes] == [
                 "persistent://a/b/y",
                 "non-persistent://a/b/z",

@@ -15,6 +15,7 @@ from broker_core.catalog.store.log_rows import LogSpan, SpanBound
 from broker_core.change_log import CatalogVersion, Changes, Gap
 from broker_core.errors import ListingFailed
 from tests.catalog.listers import NAMESPACE, topic
+from tests.support.narrowed import of_type, present
 
 
 @pytest.fixture
@@ -82,12 +83,10 @@ async def test_changes_and_gaps(catalog: SqliteCatalog, reader: CatalogLogReader
     before = await reader.version(NAMESPACE)
     catalog.create(topic("x"))
     catalog.delete(topic("x"))
-    changes = await reader.changes(NAMESPACE, before)
-    assert isinstance(changes, Changes)
+    changes = of_type(await reader.changes(NAMESPACE, before), Changes)
     assert [(change.version, change.operation.value) for change in changes] == [(1, "create"), (2, "delete")]
     assert changes.version == reader.version_now(NAMESPACE)
-    gap = await reader.changes(NAMESPACE, CatalogVersion("another", 1))
-    assert isinstance(gap, Gap)
+    gap = of_type(await reader.changes(NAMESPACE, CatalogVersion("another", 1)), Gap)
     assert "another catalogue" in gap.reason
 
 
@@ -138,8 +137,7 @@ async def test_a_locked_or_broken_file_is_an_error_of_the_log(tmp_path: Path) ->
 
 
 async def test_a_commit_of_anybody_is_another_state(catalog: SqliteCatalog, reader: CatalogLogReader) -> None:
-    state = reader.state_now()
-    assert state is not None
+    state = present(reader.state_now())
     assert reader.state_now() == state
     with SqliteCatalog(catalog.path) as other:
         other.create(topic("y"))
@@ -153,9 +151,7 @@ async def test_a_span_is_found_before_its_changes_are_read(
 ) -> None:
     for name in "xy":
         catalog.create(topic(name))
-    span = await reader.span(NAMESPACE, CatalogVersion(catalog.catalog_id, 0), SpanBound(1))
-    assert isinstance(span, LogSpan)
+    span = of_type(await reader.span(NAMESPACE, CatalogVersion(catalog.catalog_id, 0), SpanBound(1)), LogSpan)
     assert (span.end.number, span.more) == (1, True)
-    changes = await reader.changes_of(NAMESPACE, span)
-    assert isinstance(changes, Changes)
+    changes = of_type(await reader.changes_of(NAMESPACE, span), Changes)
     assert [each.name for each in changes] == [topic("x")]

@@ -13,6 +13,7 @@ from broker_core.change_log import CatalogVersion, Changes, Gap, Operation
 from broker_core.names import NamespaceName, TopicName
 from tests.catalog.filled import bring
 from tests.catalog.listers import NAMESPACE, topic
+from tests.support.narrowed import of_type
 
 
 def test_a_change_has_all_of_before_and_after(tmp_path: Path) -> None:
@@ -40,8 +41,7 @@ def test_a_namespace_has_versions_and_changes_of_its_own(tmp_path: Path) -> None
         other = NamespaceName("other", "space")
         assert catalog.version(other).number == 1
         changes = catalog.changes(other, CatalogVersion(catalog.catalog_id, 0))
-    assert isinstance(changes, Changes)
-    assert [change.name.local for change in changes] == ["y"]
+    assert [change.name.local for change in of_type(changes, Changes)] == ["y"]
 
 
 @pytest.mark.parametrize("bounds", [LogBounds(versions=3), LogBounds(rows=3)])
@@ -57,8 +57,7 @@ def test_the_log_is_bounded_and_says_where_it_begins(tmp_path: Path, bounds: Log
         assert known[-1] == 20
         assert known == list(range(known[0], 21))
         assert 2 <= 20 - known[0] <= 3
-        gap = catalog.changes(NAMESPACE, CatalogVersion(catalog.catalog_id, known[0] - 1))
-        assert isinstance(gap, Gap)
+        gap = of_type(catalog.changes(NAMESPACE, CatalogVersion(catalog.catalog_id, known[0] - 1)), Gap)
         assert gap.version == catalog.version(NAMESPACE)
         assert f"back to version {known[0]} only" in gap.reason
         connection = catalog.connect()
@@ -81,10 +80,8 @@ def test_versions_of_another_catalogue_or_of_the_future_are_gaps(tmp_path: Path)
         catalog.create(topic("x"))
         foreign = catalog.changes(NAMESPACE, CatalogVersion("another", 1))
         future = catalog.changes(NAMESPACE, CatalogVersion(catalog.catalog_id, 2))
-    assert isinstance(foreign, Gap)
-    assert "another catalogue" in foreign.reason
-    assert isinstance(future, Gap)
-    assert "older than the version" in future.reason
+    assert "another catalogue" in of_type(foreign, Gap).reason
+    assert "older than the version" in of_type(future, Gap).reason
 
 
 @settings(max_examples=15, deadline=None)
@@ -104,8 +101,7 @@ def test_whoever_replays_the_log_has_the_topics(
             states.append(set(names))
         start = data.draw(st.integers(0, len(states) - 1))
         replayed = set(states[start])
-        changes = catalog.changes(NAMESPACE, CatalogVersion(catalog.catalog_id, start))
-        assert isinstance(changes, Changes)
+        changes = of_type(catalog.changes(NAMESPACE, CatalogVersion(catalog.catalog_id, start)), Changes)
         for change in changes:
             replayed -= set(change.removed)
             replayed |= set(change.added)

@@ -12,6 +12,7 @@ from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.topic_files.import_file import import_topics
 from broker_core.guards import Deletions
 from broker_core.names import NamespaceName, TopicName
+from tests.support.narrowed import present
 
 NAMESPACE = NamespaceName("public", "default")
 
@@ -35,8 +36,7 @@ def test_it_is_known_by_the_log_for_the_delay(catalog: SqliteCatalog) -> None:
     catalog.delete(topic("a"))
     assert kept(catalog) == 0, "the log has it"
     with catalog.reading() as connection:
-        gone = deleted_topic(connection, made.topic_id, 0)
-        assert gone is not None
+        gone = present(deleted_topic(connection, made.topic_id, 0))
         assert (gone.name, gone.topic_id) == (topic("a"), made.topic_id)
         assert deleted_topic(connection, made.topic_id, gone.deleted) == gone
         assert deleted_topic(connection, made.topic_id, gone.deleted + 1) is None

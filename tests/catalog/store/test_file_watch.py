@@ -11,6 +11,7 @@ from broker_core.catalog.store.file_watch import FileWatch
 from broker_core.catalog.store.schema import pragma
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from tests.catalog.listers import NAMESPACE, put_another, topic
+from tests.support.narrowed import present
 
 
 @pytest.fixture
@@ -57,8 +58,7 @@ def test_looks_for_questions_that_came_together_are_one(catalog: SqliteCatalog, 
 
 
 def number(watch: FileWatch) -> int:
-    version = watch.version(NAMESPACE)
-    assert version is not None
+    version = present(watch.version(NAMESPACE))
     return version.number
 
 

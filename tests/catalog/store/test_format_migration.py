@@ -35,6 +35,7 @@ from broker_core.names import NamespaceName, TopicName
 from broker_core.testing import serve
 from tests.catalog.old_files import OLD_FILES, old_file
 from tests.support.forked_programs import forked_program
+from tests.support.narrowed import of_type, present
 
 NAMESPACE = NamespaceName("public", "default")
 NAMES = [
@@ -73,8 +74,7 @@ def names(catalog: SqliteCatalog) -> list[str]:
 def test_it_comes_forward_with_all_that_it_had(path: Path) -> None:
     with SqliteCatalog(path, create=False) as catalog:
         before = catalog.catalog_id, catalog.version(NAMESPACE)
-        done = catalog.migrate()
-        assert done is not None
+        done = present(catalog.migrate())
         assert (done.before, done.after, done.backup) == (before_of(path), SCHEMA_VERSION, backup(path))
         assert str(path) in done.text
         assert str(backup(path)) in done.text
@@ -83,11 +83,9 @@ def test_it_comes_forward_with_all_that_it_had(path: Path) -> None:
         assert (catalog.catalog_id, catalog.version(NAMESPACE)) == before
         assert catalog.version(NAMESPACE).stamp
         assert names(catalog) == NAMES
-        changes = catalog.changes(NAMESPACE, CatalogVersion(catalog.catalog_id, 3))
-        assert isinstance(changes, Changes)
+        changes = of_type(catalog.changes(NAMESPACE, CatalogVersion(catalog.catalog_id, 3)), Changes)
         assert [change.operation.value for change in changes] == ["update", "create", "delete"]
-        record = catalog.topic(TopicName.parse("persistent://public/default/orders-partition-1"))
-        assert record is not None
+        record = present(catalog.topic(TopicName.parse("persistent://public/default/orders-partition-1")))
         assert record.properties == {"region": "eu"}
     assert format_in(path) == SCHEMA_VERSION
     assert format_in(backup(path)) == before_of(path)
@@ -106,16 +104,14 @@ def test_stamps_that_are_there_stay(tmp_path: Path) -> None:
 def test_what_came_with_format_3_is_empty_and_topics_are_found_by_their_ids(path: Path) -> None:
     payments = TopicName.parse("persistent://public/default/payments")
     with SqliteCatalog(path, create=False) as catalog:
-        record = catalog.topic(payments)
-        assert record is not None
+        record = present(catalog.topic(payments))
         for _ in ("read as it is", "migrated"):
             assert catalog.topic(payments) == catalog.topic_by_id(record.topic_id) == record
             assert (record.configs, record.replication) == ({}, None)
             assert not catalog.was_deleted(record.topic_id)
             assert catalog.kafka_acls(NAMESPACE) == (0, ())
             assert catalog.kafka_users() == []
-            changes = catalog.changes(NAMESPACE, CatalogVersion(catalog.catalog_id, 3))
-            assert isinstance(changes, Changes)
+            changes = of_type(catalog.changes(NAMESPACE, CatalogVersion(catalog.catalog_id, 3)), Changes)
             assert all(not change.configs_after for change in changes)
             catalog.migrate()
         plan = "EXPLAIN QUERY PLAN SELECT base FROM topics WHERE topic_id = x'00'"

@@ -23,6 +23,7 @@ from broker_core.change_log import CatalogVersion, Changes, Gap
 from broker_core.compact_json import ascii_json
 from broker_core.names import NamespaceName, TopicName
 from tests.catalog.listers import NAMESPACE, topic
+from tests.support.narrowed import of_type
 
 
 def test_times_are_utc() -> None:
@@ -38,8 +39,7 @@ def test_more_changes_than_are_of_use_are_not_read(tmp_path: Path) -> None:
             enough = read_changes(connection, NAMESPACE, before, most=5)
             assert not isinstance(enough, Gap)
             assert len(list(enough)) == 5
-            gap = read_changes(connection, NAMESPACE, before, most=4)
-            assert isinstance(gap, Gap)
+            gap = of_type(read_changes(connection, NAMESPACE, before, most=4), Gap)
             assert "more than 4 changes" in gap.reason
 
 
@@ -95,8 +95,7 @@ def test_a_limit_cuts_between_versions_and_leads_on(tmp_path: Path) -> None:
         since = CatalogVersion(catalog.catalog_id, 0)
         steps = []
         while True:
-            changes = catalog.changes(NAMESPACE, since, limit=2)
-            assert isinstance(changes, Changes)
+            changes = of_type(catalog.changes(NAMESPACE, since, limit=2), Changes)
             if not changes:
                 break
             steps.append([(change.version, change.name.local) for change in changes])
@@ -105,8 +104,7 @@ def test_a_limit_cuts_between_versions_and_leads_on(tmp_path: Path) -> None:
             since = changes.version
         assert since.same_state(catalog.version(NAMESPACE))
         assert steps == [[(1, "a"), (2, "b")], [(3, "c")], [(4, "a"), (4, "b"), (4, "c")], [(5, "d")]]
-        whole = catalog.changes(NAMESPACE, CatalogVersion(catalog.catalog_id, 0), limit=7)
-        assert isinstance(whole, Changes)
+        whole = of_type(catalog.changes(NAMESPACE, CatalogVersion(catalog.catalog_id, 0), limit=7), Changes)
         assert len(whole) == 7
         assert whole.version.same_state(catalog.version(NAMESPACE))
 
@@ -121,8 +119,7 @@ def test_the_size_of_a_change_is_no_less_than_its_json(tmp_path: Path, text: str
         since = catalog.version(NAMESPACE)
         catalog.create(topic(f"a{text}"[:60]), partitions=3, properties={"k": text, f"_{text}": ""})
         with catalog.reading() as connection:
-            span = read_span(connection, NAMESPACE, since, within=SpanBound(10))
-            assert isinstance(span, LogSpan)
+            span = of_type(read_span(connection, NAMESPACE, since, within=SpanBound(10)), LogSpan)
             assert span.size > 2 * len(ascii_json(text)) + 300
             assert isinstance(read_changes_of(connection, NAMESPACE, span), Changes)
 
@@ -138,21 +135,16 @@ def test_a_bound_of_bytes_cuts_between_versions(tmp_path: Path) -> None:
             def span(since: CatalogVersion, size: int, alone: int) -> LogSpan | Gap:
                 return read_span(connection, NAMESPACE, since, within=SpanBound(10, size, alone))
 
-            two = span(since, 3000, 9000)
-            assert isinstance(two, LogSpan)
+            two = of_type(span(since, 3000, 9000), LogSpan)
             assert (two.end.number, two.more, 2000 < two.size <= 3000) == (2, True, True)
             assert two.end.stamp
-            third = span(two.end, 1000, 9000)
-            assert isinstance(third, LogSpan)
+            third = of_type(span(two.end, 1000, 9000), LogSpan)
             assert (third.end.number, third.more, third.size > 1000) == (3, True, True)
-            whole = span(third.end, 1000, 9000)
-            assert isinstance(whole, LogSpan)
+            whole = of_type(span(third.end, 1000, 9000), LogSpan)
             assert (whole.end.number, whole.more, whole.size > 3000) == (4, False, True)
-            changes = read_changes_of(connection, NAMESPACE, whole)
-            assert isinstance(changes, Changes)
+            changes = of_type(read_changes_of(connection, NAMESPACE, whole), Changes)
             assert [change.name.local for change in changes] == ["a", "b", "c"]
-            gap = span(third.end, 1000, 3000)
-            assert isinstance(gap, Gap)
+            gap = of_type(span(third.end, 1000, 3000), Gap)
             assert "3,000 bytes" in gap.reason
             assert span(whole.end, 1000, 3000) == LogSpan(whole.namespace, whole.end, whole.end)
 

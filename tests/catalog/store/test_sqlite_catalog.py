@@ -34,6 +34,7 @@ from broker_core.change_log import CatalogVersion, Changes, Operation
 from broker_core.guards import Deletions
 from broker_core.names import NamespaceName, TopicName
 from tests.catalog.filled import bring
+from tests.support.narrowed import of_type, present
 
 NAMESPACE = NamespaceName("public", "default")
 
@@ -48,8 +49,7 @@ def names_of(catalog: SqliteCatalog, local: str) -> list[str]:
 
 
 def operations(catalog: SqliteCatalog) -> list[Operation]:
-    changes = catalog.changes(NAMESPACE, CatalogVersion(catalog.catalog_id, 0))
-    assert isinstance(changes, Changes)
+    changes = of_type(catalog.changes(NAMESPACE, CatalogVersion(catalog.catalog_id, 0)), Changes)
     return [change.operation for change in changes]
 
 
@@ -80,8 +80,7 @@ def test_a_partitioned_topic_is_listed_by_its_partitions_only(catalog: SqliteCat
     assert catalog.partitions(topic("a")) == 3
     assert catalog.partitions(topic("a-partition-1")) == 0
     assert catalog.partitions(topic("a-partition-3")) is None
-    by_partition = catalog.topic(topic("a-partition-2"))
-    assert by_partition is not None
+    by_partition = present(catalog.topic(topic("a-partition-2")))
     assert by_partition.topic_id == made.topic_id
 
 
@@ -89,13 +88,11 @@ def test_a_partition_of_a_partition_is_one_of_the_topic_in_between(catalog: Sqli
     bring(catalog, "a-partition-1-partition-2", namespace=NAMESPACE)
     assert catalog.partitions(topic("a-partition-1")) == 3
     assert catalog.partitions(topic("a")) is None
-    found = catalog.topic(topic("a-partition-1"))
-    assert found is not None
+    found = present(catalog.topic(topic("a-partition-1")))
     assert found.name == topic("a-partition-1")
 
     bring(catalog, "a-partition-1", namespace=NAMESPACE)
-    record = catalog.topic(topic("a-partition-1"))
-    assert record is not None
+    record = present(catalog.topic(topic("a-partition-1")))
     assert record.name == topic("a"), "the name that is listed comes before a topic's own"
     assert catalog.partitions(topic("a")) == 2
 
@@ -119,8 +116,7 @@ def test_deleting_and_creating_changes_the_id(catalog: SqliteCatalog) -> None:
     new = catalog.create(topic("a"))
 
     assert new.topic_id != old.topic_id
-    changes = catalog.changes(NAMESPACE, CatalogVersion(catalog.catalog_id, 1))
-    assert isinstance(changes, Changes)
+    changes = of_type(catalog.changes(NAMESPACE, CatalogVersion(catalog.catalog_id, 1)), Changes)
     tombstone, made = changes
     assert (tombstone.operation, tombstone.topic_id) == (Operation.DELETE, old.topic_id)
     assert list(tombstone.removed) == list(old.names)
@@ -142,8 +138,7 @@ def test_several_are_deleted_at_once_or_none_is(catalog: SqliteCatalog) -> None:
 
     removed = catalog.delete_all([topic("a"), other, topic("c-partition-1")])
     assert [str(record.name) for record in removed] == [str(topic("a")), str(other), str(topic("c"))]
-    changes = catalog.changes(NAMESPACE, version)
-    assert isinstance(changes, Changes)
+    changes = of_type(catalog.changes(NAMESPACE, version), Changes)
     assert [(change.version - version.number, change.operation) for change in changes] == [
         (1, Operation.DELETE),
         (1, Operation.UPDATE),
@@ -215,8 +210,7 @@ def test_threads_write_one_after_the_other(catalog: SqliteCatalog) -> None:
     for thread in threads:
         thread.join()
     assert catalog.version(NAMESPACE).number == 80
-    changes = catalog.changes(NAMESPACE, CatalogVersion(catalog.catalog_id, 0))
-    assert isinstance(changes, Changes)
+    changes = of_type(catalog.changes(NAMESPACE, CatalogVersion(catalog.catalog_id, 0)), Changes)
     assert [change.version for change in changes] == list(range(1, 81))
 
 
@@ -301,8 +295,7 @@ def test_the_id_of_a_deleted_topic_is_kept_for_the_delay(catalog: SqliteCatalog)
     first = catalog.create(topic("a"))
     assert not catalog.was_deleted(first.topic_id)
     catalog.delete(topic("a"))
-    gone = catalog.deleted_topic(first.topic_id)
-    assert gone is not None
+    gone = present(catalog.deleted_topic(first.topic_id))
     assert (gone.name, gone.topic_id) == (topic("a"), first.topic_id)
     assert catalog.was_deleted(first.topic_id)
     again = catalog.create(topic("a"))
@@ -323,8 +316,7 @@ def test_bulk_deletions_keep_ids_too(catalog: SqliteCatalog) -> None:
 def test_configs_and_replication_are_kept_and_logged(catalog: SqliteCatalog) -> None:
     configs = {"retention.ms": "1", "cleanup.policy": "compact"}
     catalog.edit(topic("a"), creation(topic("a"), 1, configs=configs, replication=3))
-    made = catalog.topic(topic("a"))
-    assert made is not None
+    made = present(catalog.topic(topic("a")))
     assert (made.configs, made.replication) == (configs, 3)
     catalog.edit(topic("a"), adjustment(topic("a"), configs=lambda now: {**now, "retention.ms": "2"}))
     catalog.set_properties(topic("a"), {"region": "eu"})
@@ -334,8 +326,7 @@ def test_configs_and_replication_are_kept_and_logged(catalog: SqliteCatalog) -> 
     with catalog.topics(NAMESPACE) as (_, topics):
         assert [(each.configs, each.replication, each.partitions) for each in topics] == [(now, 3, 2)]
     catalog.delete(topic("a"))
-    changes = catalog.changes(NAMESPACE, CatalogVersion(catalog.catalog_id, 0))
-    assert isinstance(changes, Changes)
+    changes = of_type(catalog.changes(NAMESPACE, CatalogVersion(catalog.catalog_id, 0)), Changes)
     assert [(each.configs_before, each.configs_after) for each in changes] == [
         ({}, configs),
         (configs, now),
@@ -353,13 +344,10 @@ def test_a_name_that_is_deleted_and_created_in_one_version_is_two_topics_in_the_
         NAMESPACE,
         [Edit(topic("a"), deletion(topic("a"))), Edit(topic("a"), creation(topic("a"), 0, {"region": "eu"}))],
     )
-    after = catalog.topic(topic("a"))
-    assert after is not None
+    after = present(catalog.topic(topic("a")))
     assert after.topic_id != before.topic_id
-    assert isinstance(done[1], TopicWrite)
-    assert done[1].after == after
-    changes = catalog.changes(NAMESPACE, CatalogVersion(catalog.catalog_id, 1))
-    assert isinstance(changes, Changes)
+    assert of_type(done[1], TopicWrite).after == after
+    changes = of_type(catalog.changes(NAMESPACE, CatalogVersion(catalog.catalog_id, 1)), Changes)
     assert [(each.version, each.operation, each.topic_id) for each in changes] == [
         (2, Operation.DELETE, before.topic_id),
         (2, Operation.CREATE, after.topic_id),

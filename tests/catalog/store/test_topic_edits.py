@@ -8,6 +8,7 @@ from broker_core.catalog.store.topic_rows import Edit, edit_each
 from broker_core.catalog.topic_decisions import creation, deletion
 from broker_core.catalog.topic_record import TopicRecord
 from broker_core.names import NamespaceName, TopicName
+from tests.support.narrowed import of_type
 
 NAMESPACE = NamespaceName("public", "default")
 
@@ -60,8 +61,7 @@ def test_a_distinct_name_collides_with_topics_of_earlier_transactions_alone(cata
         edits = [Edit(topic(name), creation(topic(name), 1), distinct=True) for name in names]
         done = edit_each(connection, change, [*edits, Edit(topic("a_b"), creation(topic("a_b"), 1))])
     collides, there, *made = done
-    assert isinstance(collides, NameCollides)
-    assert collides.other == "a.b"
+    assert of_type(collides, NameCollides).other == "a.b"
     assert isinstance(there, TopicExists)
     assert [each[1].name for each in made if isinstance(each, tuple) and each[1] is not None] == [
         topic(name) for name in ("c_d", "c.d", "plain", "a_b")

@@ -17,6 +17,7 @@ from broker_core.change_log import CatalogVersion, Changes, Operation
 from broker_core.names import TopicName
 from broker_core.names.listed_names import ListedNames
 from broker_core.names.topic_id import new_topic_id
+from tests.support.narrowed import of_type, present
 
 
 def new_record(name: TopicName, listed: ListedNames, properties: dict[str, str]) -> TopicRecord:
@@ -42,8 +43,7 @@ def write_topic(
 def test_a_topic_is_written_and_logged(catalog: SqliteCatalog) -> None:
     new = new_record(X, ListedNames.parse("0-1"), {"k": "v"})
     with catalog.changing(X.namespace) as (connection, change):
-        made = write_topic(connection, change, None, new)
-        assert made is not None
+        made = present(write_topic(connection, change, None, new))
         assert made.created > new.created, "the time of the change"
         grown = write_topic(connection, change, made, replace(made, listed=ListedNames.parse("0-2")))
         assert write_topic(connection, change, grown, grown) is grown
@@ -52,8 +52,7 @@ def test_a_topic_is_written_and_logged(catalog: SqliteCatalog) -> None:
         assert own_topic(connection, X) is None
         assert write_topic(connection, change, None, None) is None
 
-    changes = catalog.changes(X.namespace, CatalogVersion(catalog.catalog_id, 0))
-    assert isinstance(changes, Changes)
+    changes = of_type(catalog.changes(X.namespace, CatalogVersion(catalog.catalog_id, 0)), Changes)
     assert [(each.operation, str(each.listed_before), str(each.listed_after)) for each in changes] == [
         (Operation.CREATE, "", "0-1"),
         (Operation.UPDATE, "0-1", "0-2"),
@@ -75,8 +74,7 @@ def test_rows_of_several_kinds_are_written_and_logged_in_their_order(catalog: Sq
         writer.flush()
         assert [own_topic(connection, name) for name in names] == [grown, other, None]
 
-    changes = catalog.changes(X.namespace, CatalogVersion(catalog.catalog_id, 0))
-    assert isinstance(changes, Changes)
+    changes = of_type(catalog.changes(X.namespace, CatalogVersion(catalog.catalog_id, 0)), Changes)
     assert [(each.operation.value, each.name.local) for each in changes] == [
         ("create", "c"),
         ("create", "a"),

@@ -21,6 +21,7 @@ from broker_core.names import NamespaceName, TopicName
 from tests.catalog.filled import all_names, read
 from tests.support.forked_programs import forked_program
 from tests.support.import_rules import LINES, Line, Model, after_import, as_rows, listed_names
+from tests.support.narrowed import of_type
 
 NAMESPACE = NamespaceName("a", "b")
 
@@ -218,8 +219,7 @@ def test_the_log_has_what_an_import_changed(catalog: SqliteCatalog) -> None:
     bring(catalog, "a", "b")
     since = catalog.version(NAMESPACE)
     bring(catalog, {"name": "a", "properties": {"k": "v"}}, {"name": "b"}, {"name": "c", "partitions": 2})
-    changes = catalog.changes(NAMESPACE, since)
-    assert isinstance(changes, Changes)
+    changes = of_type(catalog.changes(NAMESPACE, since), Changes)
     found = {change.name.local: change for change in changes}
     assert set(found) == {"a", "c"}
     assert found["a"].operation is Operation.UPDATE

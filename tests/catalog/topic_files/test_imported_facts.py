@@ -16,6 +16,7 @@ from broker_core.guards import Deletions
 from broker_core.names import NamespaceName, TopicName
 from broker_core.names.topic_id import topic_id_text
 from tests.catalog.filled import read
+from tests.support.narrowed import of_type
 
 NAMESPACE = NamespaceName("a", "b")
 
@@ -66,8 +67,7 @@ def test_a_topic_keeps_its_id_and_gets_configs_and_replicas(catalog: SqliteCatal
     assert bring(catalog, {"name": "a", "configs": {}}, exact=Deletions(mass=True)).updated == 1, (
         "without partitions"
     )
-    changes = catalog.changes(NAMESPACE, CatalogVersion(catalog.catalog_id, 1))
-    assert isinstance(changes, Changes)
+    changes = of_type(catalog.changes(NAMESPACE, CatalogVersion(catalog.catalog_id, 1)), Changes)
     assert [dict(each.configs_after) for each in changes if each.name.local == "a"] == [
         {"retention.ms": "1"},
         {"retention.ms": "1"},

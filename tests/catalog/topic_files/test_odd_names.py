@@ -6,14 +6,14 @@ import pytest
 
 from broker_core.catalog.catalog_errors import NotNames
 from tests.catalog.topic_files.test_topic_file_reader import Dripping, names_of, refused
+from tests.support.narrowed import of_type
 
 
 @pytest.mark.parametrize("space", [*" \t\x0b\x0c\x1c\x1f", "\x85", "\xa0", "\u2003", "\u2029", "\u3000"])
 @pytest.mark.parametrize("line", ["{}a", "a{}", "{}"])
 def test_white_space_at_an_end_of_a_name_is_refused_with_what_to_do(line: str, space: str) -> None:
     data = ("one\ntw\xa0o\n" + line.format(space) + "\n").encode()
-    error = refused(data)
-    assert isinstance(error, NotNames)
+    error = of_type(refused(data), NotNames)
     assert error.line == 3
     assert "which is hardly meant. Such a name is written as JSON" in error.reason
     assert names_of(data, as_names=True) == {"one", "tw\xa0o", line.format(space)}

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from broker_core.cli.options.credentials import NO_CREDENTIALS, GivenCredentials, UnusableCredentials
+from tests.support.narrowed import present
 
 
 def test_without_options_there_are_none() -> None:
@@ -20,8 +21,7 @@ def test_a_token_is_that_of_the_file(tmp_path: Path) -> None:
     file.write_text("  aaa.bbb.ccc\n")
     given = GivenCredentials(token_file=file)
     assert given.token() == "aaa.bbb.ccc"
-    credentials = given.of_client()
-    assert credentials is not None
+    credentials = present(given.of_client())
     assert (credentials.method, asyncio.run(credentials.current())) == ("token", b"aaa.bbb.ccc")
     assert "aaa" not in repr(given) + repr(credentials)
 
@@ -44,8 +44,7 @@ def test_certificates() -> None:
     given = GivenCredentials(cert=Path("c.pem"), key=Path("k.pem"), ca=Path("ca.pem"))
     tls = given.tls()
     assert (tls.certificate, tls.key, tls.ca) == (Path("c.pem"), Path("k.pem"), Path("ca.pem"))
-    credentials = given.of_client()
-    assert credentials is not None
+    credentials = present(given.of_client())
     assert credentials.method == "tls"
     with pytest.raises(UnusableCredentials, match="--key is the key of a certificate"):
         GivenCredentials(key=Path("k.pem")).tls()
@@ -56,8 +55,7 @@ def test_certificates() -> None:
 def test_a_token_is_preferred_to_a_certificate(tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text("t")
-    credentials = GivenCredentials(token_file=file, cert=Path("c.pem")).of_client()
-    assert credentials is not None
+    credentials = present(GivenCredentials(token_file=file, cert=Path("c.pem")).of_client())
     assert credentials.method == "token"
 
 
@@ -65,8 +63,7 @@ def test_a_password_is_the_first_line_of_the_file(tmp_path: Path) -> None:
     file = tmp_path / "password"
     file.write_text("pass wörd\r\nmore\n", encoding="utf-8")
     given = GivenCredentials(user="alice", password_file=file)
-    credentials = given.of_client()
-    assert credentials is not None
+    credentials = present(given.of_client())
     assert credentials.method == "basic"
     assert asyncio.run(credentials.current()) == "alice:pass wörd".encode()
     assert given.of_http() == "Basic YWxpY2U6cGFzcyB3w7ZyZA=="

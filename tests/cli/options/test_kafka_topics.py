@@ -7,6 +7,7 @@ import pytest
 from broker_core.cli.options.kafka_topics import shown_topic, topic_collection
 from broker_core.cli.options.question import UnusableQuestion
 from broker_core.client.kafka import TopicIdCollection, TopicNameCollection
+from tests.support.narrowed import of_type
 
 ID = uuid.UUID("92c7faad-4a23-4b68-94ec-39c8ac9cc796")
 
@@ -16,10 +17,8 @@ def test_names_or_ids() -> None:
         topic_collection(["a", "b"], None),
         topic_collection(None, [str(ID), "ksf6rUojS2iU7DnIrJzHlg"]),
     )
-    assert isinstance(names, TopicNameCollection)
-    assert names.topic_names == ("a", "b")
-    assert isinstance(ids, TopicIdCollection)
-    assert ids.topic_ids == (ID,)
+    assert of_type(names, TopicNameCollection).topic_names == ("a", "b")
+    assert of_type(ids, TopicIdCollection).topic_ids == (ID,)
 
 
 @pytest.mark.parametrize(("names", "ids"), [(None, None), ([], []), (["a"], [str(ID)])])

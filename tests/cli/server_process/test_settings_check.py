@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from broker_core.cli.server_process.settings_check import SettingsCheck
+from tests.support.narrowed import present
 
 
 async def test_callers_share_one_run(tmp_path: Path) -> None:
@@ -36,8 +37,7 @@ async def test_a_caller_that_leaves_does_not_end_it_and_the_server_does() -> Non
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0):
             await check()
-    run = check._run
-    assert run is not None
+    run = present(check._run)
     assert not run.done()
     await check.stop()
     assert run.cancelled()

@@ -15,6 +15,7 @@ from typing import Final, Self
 from broker_core.client.kafka import AdminClient
 from tests.interop.kafka_peer.jars import HERE, kafka_jars
 from tests.support.certificates import Authority
+from tests.support.narrowed import present
 from tests.support.ports import free_ports
 from tests.support.quick_java import QUICK_JAVA
 
@@ -119,8 +120,7 @@ class KafkaBroker:
 
     def send_signal(self, number: int) -> None:
         """Send a signal to the process: SIGSTOP makes it stand still until SIGCONT."""
-        assert self._process is not None
-        self._process.send_signal(number)
+        present(self._process).send_signal(number)
 
     def kill(self) -> None:
         """End the process without a word to anybody."""

@@ -31,6 +31,7 @@ from broker_core.wire.kafka.fields import BYTES, INT16, INT32, STRING, Array, Fi
 from tests.interop.kafka_peer.broker import KafkaBroker
 from tests.support.eventually import eventually
 from tests.support.kafka_serving import RawKafkaClient, raw_client
+from tests.support.narrowed import present
 from tests.support.ports import free_ports, host_and_port
 from tests.support.quick_java import QUICK_JAVA
 
@@ -180,8 +181,7 @@ def fill(cluster: KafkaCluster, contents: Contents, address: str) -> Iterator[No
     command = [sys.executable, "-c", _PRODUCERS, json.dumps(asked)]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as producers:
         try:
-            assert producers.stdout is not None
-            assert producers.stdout.readline() == b"sent\n"
+            assert present(producers.stdout).readline() == b"sent\n"
             asyncio.run(_move(cluster, contents))
             yield
         finally:

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from broker_core.plugins.hooks.masks import checked_mask
+from tests.support.narrowed import present
 
 
 @pytest.mark.parametrize(
@@ -23,8 +24,7 @@ from broker_core.plugins.hooks.masks import checked_mask
     ids=["arrow", "chunked", "numpy", "numpy strided", "arrow slice"],
 )
 def test_boolean_arrays_are_masks(mask: Any) -> None:
-    checked = checked_mask(mask, 3)
-    assert checked is not None
+    checked = present(checked_mask(mask, 3))
     assert checked.type == pa.bool_()
     assert len(checked) == 3
     assert checked.to_pylist()[0] is True

@@ -11,6 +11,7 @@ from broker_core.plugins import (
     PluginFailed,
 )
 from broker_core.plugins.hooks.masks import and_masks
+from tests.support.narrowed import present
 from tests.support.plugin_chains import SUCCESS, TOPICS, dispatcher, masks
 from tests.support.plugins import PluginOf, asked
 
@@ -24,8 +25,7 @@ async def test_masks_are_anded() -> None:
         }
     )
     steps: list[ChainStep] = []
-    mask = await chain.mask_hook.visible(asked(), TOPICS, steps=steps)
-    assert mask is not None
+    mask = present(await chain.mask_hook.visible(asked(), TOPICS, steps=steps))
     assert mask.to_pylist() == [True, False, False]
     assert [(step.plugin, step.answer) for step in steps] == [("a", "mask"), ("b", "mask"), ("c", "mask")]
     assert await dispatcher({"b": masks(None)}).mask_hook.visible(asked(), TOPICS) is None

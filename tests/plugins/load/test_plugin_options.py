@@ -9,6 +9,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, SecretStr, fiel
 
 from broker_core.names import NamespaceName
 from broker_core.plugins.load.plugin_options import PluginOptions, UnusableTable, read_table
+from tests.support.narrowed import present
 
 
 class Own(BaseModel):
@@ -121,8 +122,7 @@ def test_a_model_may_take_everything() -> None:
         model_config = ConfigDict(extra="allow")
 
     options = read_table({"anything": 1, "deadline": 2}, Open)
-    assert options.settings is not None
-    assert options.settings.model_extra == {"anything": 1}
+    assert present(options.settings).model_extra == {"anything": 1}
 
 
 def test_a_wrong_proposal_is_an_error() -> None:

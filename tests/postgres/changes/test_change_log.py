@@ -13,6 +13,7 @@ from broker_core.names import NamespaceName
 from broker_core_postgres.changes.change_log import PostgresChangeLog
 from broker_core_postgres.connect.server_pools import ServerPools
 from broker_core_postgres.settings import PostgresSettings
+from tests.support.narrowed import of_type
 from tests.support.postgres_server import Database
 
 NAMESPACE = NamespaceName("a", "b")
@@ -31,8 +32,7 @@ async def start(log: PostgresChangeLog) -> CatalogVersion:
 
 
 async def test_it_is_a_change_log(server_pools: ServerPools) -> None:
-    log = PostgresChangeLog(server_pools)
-    assert isinstance(log, ChangeLog)
+    log = of_type(PostgresChangeLog(server_pools), ChangeLog)
     assert log.name == "postgres"
     assert log.version_now(NAMESPACE) is None
 
@@ -49,8 +49,7 @@ async def test_changes_in_their_order(server_pools: ServerPools, connection: Any
         "UPDATE broker_core.topics SET properties = '{\"k\": \"v\"}' WHERE local_name = 'p-partition-1'"
     )
     await connection.execute("DELETE FROM broker_core.topics WHERE local_name = 'p-partition-0'")
-    found = await log.changes(NAMESPACE, nothing)
-    assert isinstance(found, Changes)
+    found = of_type(await log.changes(NAMESPACE, nothing), Changes)
     assert found.version == await log.version(NAMESPACE) == CatalogVersion(nothing.catalog_id, 3)
     said = [
         (
@@ -73,8 +72,7 @@ async def test_changes_in_their_order(server_pools: ServerPools, connection: Any
     for each in found:
         listed = listed - set(each.removed) | set(each.added)
     assert listed == {"persistent://a/b/p-partition-1"}
-    later = await log.changes(NAMESPACE, CatalogVersion(nothing.catalog_id, 2))
-    assert isinstance(later, Changes)
+    later = of_type(await log.changes(NAMESPACE, CatalogVersion(nothing.catalog_id, 2)), Changes)
     assert [each.version for each in later] == [3]
 
 
@@ -108,8 +106,7 @@ async def test_a_forgotten_namespace_goes_on(server_pools: ServerPools, connecti
     await connection.execute(INSERT + "('a/b', 'x', '{}')")
     before = await log.version(NAMESPACE)
     await connection.execute("SELECT broker_core.forget_namespace('a/b')")
-    found = await log.changes(NAMESPACE, before)
-    assert isinstance(found, Changes)
+    found = of_type(await log.changes(NAMESPACE, before), Changes)
     assert [name for each in found for name in each.removed] == ["persistent://a/b/x"]
 
 

@@ -15,6 +15,7 @@ from broker_core_postgres.connect.libpq.connection_parameters import ConnectionP
 from broker_core_postgres.connect.session_settings import SessionSettings
 from broker_core_postgres.settings import PostgresSettings
 from tests.support.eventually import eventually
+from tests.support.narrowed import present
 from tests.support.ports import free_port
 from tests.support.postgres_server import PostgresServer
 
@@ -213,8 +214,7 @@ async def test_after_a_loss_the_others_are_not_trusted(postgres_server: Postgres
 async def test_a_server_that_is_down_is_told_at_once_and_found_again(own_server: PostgresServer) -> None:
     pool = pool_of(own_server, pool_max=2)
     own_server.stop()
-    failure = await pool.start()
-    assert failure is not None
+    failure = present(await pool.start())
     assert failure.reason == "unreachable"
     assert pool.down
     for _ in range(3):
@@ -263,8 +263,7 @@ async def test_who_waits_while_the_server_is_full_gets_what_is_given_back(own_se
         held = await pool.acquire()
         waiting = asyncio.create_task(pool.acquire())
         await eventually(lambda: pool.failure is not None, _LONG)
-        assert pool.failure is not None
-        assert pool.failure.reason == "connections"
+        assert present(pool.failure).reason == "connections"
         assert not pool.down
         pool.release(held)
         assert await waiting is held
@@ -272,8 +271,7 @@ async def test_who_waits_while_the_server_is_full_gets_what_is_given_back(own_se
         await pool.close()
         blocked = await asyncpg.connect(own_server.dsn())
         empty = pool_of(own_server, pool_max=4)
-        failure = await empty.start()
-        assert failure is not None
+        failure = present(await empty.start())
         assert failure.reason == "connections"
         await blocked.close()
         await empty.close()
@@ -333,8 +331,7 @@ async def test_a_connection_that_fails_its_check_is_not_used(postgres_server: Po
 
     parameters = ConnectionParameters.parse(postgres_server.dsn())
     pool = pool_to(parameters, check=check)
-    failure = await pool.start()
-    assert failure is not None
+    failure = present(await pool.start())
     assert failure.reason == "schema"
     with pytest.raises(ListingFailed, match="the schema is too old"):
         await pool.acquire()

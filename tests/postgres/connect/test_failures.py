@@ -17,6 +17,7 @@ from broker_core_postgres.connect.failures import (
     server_message,
 )
 from broker_core_postgres.connect.libpq.dsn_error import DsnError
+from tests.support.narrowed import of_type
 from tests.support.postgres_server import PostgresServer
 
 _TOLD = "s3cr3t-of-mine"
@@ -56,8 +57,7 @@ def _of_state(state: str) -> asyncpg.PostgresError:
     ],
 )
 def test_states_of_the_server(state: str, reason: str, lost: bool) -> None:
-    failure = failure_of(_of_state(state))
-    assert isinstance(failure, DatabaseFailed)
+    failure = of_type(failure_of(_of_state(state)), DatabaseFailed)
     assert (failure.reason, failure.state, failure.lost) == (reason, state, lost)
     assert is_connection_lost(failure) is lost
     assert _TOLD not in failure.message

@@ -9,6 +9,7 @@ import asyncpg
 import pytest
 
 from broker_core_postgres.connect.server_identity import ServerIdentity
+from tests.support.narrowed import present
 from tests.support.postgres_server import PostgresServer
 
 
@@ -23,8 +24,7 @@ async def test_the_same_server_stays_the_same(connection: Any, postgres_server: 
     reports: list[None] = []
     identity = ServerIdentity(lambda: reports.append(None))
     await identity.check(connection)
-    first = identity.known
-    assert first is not None
+    first = present(identity.known)
     assert first.endswith("/00000001")
     other = await asyncpg.connect(postgres_server.dsn())
     await identity.check(other)

@@ -6,6 +6,8 @@ import asyncio
 from types import TracebackType
 from typing import Self
 
+from tests.support.narrowed import present
+
 __all__ = ["CuttingProxy"]
 
 
@@ -39,8 +41,7 @@ class CuttingProxy:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _accepted(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
+        task = present(asyncio.current_task())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         there, back = await asyncio.open_connection("127.0.0.1", self._server_port)

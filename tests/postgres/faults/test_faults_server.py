@@ -16,6 +16,7 @@ from broker_core_postgres.connect import parameters_of
 from broker_core_postgres.settings import PostgresSettings
 from tests.postgres.fault_setup import LONG, NAMESPACE, TOPICS, fill_topics, is_listed, refused, serving
 from tests.support.eventually import eventually
+from tests.support.narrowed import present
 from tests.support.postgres_server import Database, PostgresServer
 
 
@@ -167,8 +168,7 @@ async def test_the_other_host_takes_over(fragile: Database) -> None:
             # Another timeline: kept answers are void. That LISTEN is connected may be what was so before.
             await eventually(lambda: broker.service.history.breaks == 1, LONG)
             await eventually(lambda: broker.metric("listen_connected") == 1, LONG)
-            host = broker.service.server_pools.primary.host
-            assert host is not None
+            host = present(broker.service.server_pools.primary.host)
             assert host.port == standby.port
     finally:
         await asyncio.to_thread(standby.close)

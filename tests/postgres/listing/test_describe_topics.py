@@ -18,6 +18,7 @@ from broker_core_postgres.listing.describe_topics import PostgresDescriber
 from broker_core_postgres.service import PostgresService
 from tests.postgres.listing.lister_setup import fill
 from tests.postgres.test_service import VIEW, started
+from tests.support.narrowed import of_type, present
 from tests.support.postgres_server import Database
 
 NS = NamespaceName.parse("acme/orders")
@@ -27,8 +28,7 @@ ALL = frozenset({"partitions", "topic_id", "properties", "configs", "created"})
 @asynccontextmanager
 async def describer(database: Database, **table: Any) -> AsyncIterator[PostgresDescriber]:
     async with started(dsn=database.dsn, **table) as service:
-        assert isinstance(service, PostgresService)
-        yield service.describer
+        yield of_type(service, PostgresService).describer
 
 
 def asked(*local: str, wants: frozenset[str] = ALL, **fields: Any) -> DescribeRequest:
@@ -53,8 +53,7 @@ async def test_names_of_every_kind(database: Database, connection: Any) -> None:
     topics = ["plain", "parted", "both", "a-partition-3", "non-persistent://acme/orders/plain"]
     missing = ["never", "parted-partition-0", "persistent://acme/other/plain", "x\0y", "no-scheme"]
     async with describer(database) as describing:
-        details = await describing.describe(asked(*topics, *missing))
-        assert details is not None
+        details = present(await describing.describe(asked(*topics, *missing)))
         rows = {row["topic"]: row for row in details.to_pylist()}
         ids = dict(
             await connection.fetch(
@@ -79,13 +78,13 @@ async def test_names_of_every_kind(database: Database, connection: Any) -> None:
         }
         assert set(details.columns) == ALL - {"created"}, "it is not known"
         assert {row["configs"] for row in rows.values()} == {None}, "of none of them are they known"
-        few = await describing.describe(asked("plain", wants=frozenset({"partitions"})))
-        assert few is not None
+        few = present(await describing.describe(asked("plain", wants=frozenset({"partitions"}))))
         assert few.columns == ("partitions",)
-        by_id = await describing.describe(
-            DescribeRequest(NS, ids=[row["topic_id"] for row in rows.values()], wants=ALL)
+        by_id = present(
+            await describing.describe(
+                DescribeRequest(NS, ids=[row["topic_id"] for row in rows.values()], wants=ALL)
+            )
         )
-        assert by_id is not None
         assert sorted(map(str, by_id.to_pylist())) == sorted(map(str, rows.values()))
 
 
@@ -100,8 +99,7 @@ async def test_configs_are_those_of_any_partition(database: Database, connection
     )
     async with describer(database) as describing:
         details = await describing.describe(asked("plain", "x", "none", wants=frozenset({"configs"})))
-    assert details is not None
-    assert {row["topic"].rpartition("/")[2]: row["configs"] for row in details.to_pylist()} == {
+    assert {row["topic"].rpartition("/")[2]: row["configs"] for row in present(details).to_pylist()} == {
         "plain": {"retention.ms": "1"},
         "x": {"retention.ms": "1"},
         "none": None,
@@ -112,8 +110,7 @@ async def test_what_was_never_loaded_is_left_to_others(database: Database, conne
     async with describer(database) as describing:
         assert await describing.describe(asked("plain")) is None
         await connection.execute("SELECT broker_core.declare_namespace('acme/orders')")
-        empty = await describing.describe(asked("plain"))
-        assert empty is not None
+        empty = present(await describing.describe(asked("plain")))
         assert len(empty) == 0
         await connection.execute("SELECT broker_core.forget_namespace('acme/orders')")
         assert await describing.describe(asked("plain")) is None
@@ -129,8 +126,7 @@ async def test_many_in_parts(database: Database, connection: Any, wants: frozens
     numbers = random.Random(7).sample(range(6000), 3000)
     async with describer(database) as describing:
         details = await describing.describe(asked(*(f"t{n}" for n in numbers), wants=wants))
-    assert details is not None
-    found = {int(row["topic"].rpartition("/t")[2]): row for row in details.to_pylist()}
+    found = {int(row["topic"].rpartition("/t")[2]): row for row in present(details).to_pylist()}
     assert set(found) == {n for n in numbers if n < 5000}
     for number, row in found.items():
         assert row["partitions"] == number % 7
@@ -140,20 +136,17 @@ async def test_many_in_parts(database: Database, connection: Any, wants: frozens
 async def test_a_relation_of_the_operators_own(empty_database: Database) -> None:
     empty_database.sql(VIEW)
     async with describer(empty_database, relation="own.Topics of ours", property_keys=["k"]) as describing:
-        details = await describing.describe(asked("a", "b", "z"))
-        assert details is not None
+        details = present(await describing.describe(asked("a", "b", "z")))
         rows = {row["topic"].rpartition("/")[2]: row for row in details.to_pylist()}
         assert {name: row["partitions"] for name, row in rows.items()} == {"a": 0, "b": 2}
         assert rows["b"]["properties"] == {"k": "v"}
         ids = [row["topic_id"] for row in rows.values()]
         assert len(set(ids)) == 2
         assert {uuid.UUID(bytes=each).version for each in ids} == {8}
-        by_id = await describing.describe(DescribeRequest(NS, ids=[*ids, b"0" * 16], wants=ALL))
-        assert by_id is not None
+        by_id = present(await describing.describe(DescribeRequest(NS, ids=[*ids, b"0" * 16], wants=ALL)))
         assert sorted(map(str, by_id.to_pylist())) == sorted(map(str, rows.values()))
         async with describer(empty_database, relation="own.Topics of ours") as another:
-            same = await another.describe(asked("a", "b"))
-            assert same is not None
+            same = present(await another.describe(asked("a", "b")))
             assert {row["topic_id"] for row in same.to_pylist()} == set(ids)
         other = NamespaceName.parse("acme/other")
         assert await describing.describe(DescribeRequest(other, names=["x"], wants=ALL)) is None
@@ -192,13 +185,11 @@ async def test_ids_of_the_operators_own(empty_database: Database) -> None:
         " ('acme/orders', 'persistent', 'none', 'none', NULL)"
     )
     async with describer(empty_database, relation="mine") as describing:
-        details = await describing.describe(asked("a", "none", wants=frozenset({"topic_id"})))
-        assert details is not None
+        details = present(await describing.describe(asked("a", "none", wants=frozenset({"topic_id"}))))
         found = {row["topic"].rpartition("/")[2]: row["topic_id"] for row in details.to_pylist()}
         assert found["a"] == own.bytes
         assert not topic_id_text(uuid.UUID(bytes=found["none"])).startswith("-")
-        by_id = await describing.describe(
-            DescribeRequest(NS, ids=[own.bytes], wants=frozenset({"partitions"}))
+        by_id = present(
+            await describing.describe(DescribeRequest(NS, ids=[own.bytes], wants=frozenset({"partitions"})))
         )
-        assert by_id is not None
         assert [row["partitions"] for row in by_id.to_pylist()] == [2]

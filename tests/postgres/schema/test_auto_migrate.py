@@ -17,6 +17,7 @@ from tests.postgres.listing.test_lister import asking, names
 from tests.postgres.schema.old_schema import make_old, rows_of
 from tests.postgres.test_service import started
 from tests.support.eventually import eventually
+from tests.support.narrowed import present
 from tests.support.postgres_server import Database, migrate_dsn
 
 NEWEST = len(migrations())
@@ -160,8 +161,7 @@ async def test_who_is_at_the_tables_for_too_long(empty_database: Database) -> No
                 SchemaTooOld, match="It was not migrated by itself: Others have been at the topics"
             ):
                 await migrate_if_older(connection, patience=0)
-        done = await migrate_if_older(connection)
-        assert done is not None
+        done = present(await migrate_if_older(connection))
         assert f"kept in the schema broker_core_backup_{OLD[-1]}" in how_to_go_back(done)
         assert how_to_go_back(MigrationResult()) == "no backup was made"
     finally:

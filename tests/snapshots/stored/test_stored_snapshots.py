@@ -23,6 +23,7 @@ from broker_core.snapshots.stored import stored_snapshots
 from broker_core.snapshots.stored.chunk_columns import file_of
 from broker_core.snapshots.stored.snapshot_folder import SnapshotFolder
 from broker_core.snapshots.stored.stored_snapshots import LEAST_TOPICS, Pace, Stored, StoredSnapshots
+from tests.support.narrowed import present
 from tests.support.small_disk import grow, small_disk
 
 NAMESPACE = NamespaceName("t", "n")
@@ -71,8 +72,7 @@ def test_what_is_written_is_read_by_others(opened: Opened, some: Stored) -> None
     assert len(some.chunks) > 2
     writer, reader = opened(), opened()
     assert writer.write(some)
-    manifest = reader.find(NAMESPACE, Mode.PERSISTENT, "id")
-    assert manifest is not None
+    manifest = present(reader.find(NAMESPACE, Mode.PERSISTENT, "id"))
     assert manifest.catalog_version.same_state(VERSION)
     assert manifest.nbytes == some.nbytes
     assert read(reader) == names_of(some)
@@ -180,8 +180,7 @@ def test_a_chunk_for_which_no_descriptor_is_left_is_kept(
     opened().write(some)
     files = sorted(path.iterdir())
     stored = opened()
-    manifest = stored.find(NAMESPACE, Mode.PERSISTENT, "id")
-    assert manifest is not None
+    manifest = present(stored.find(NAMESPACE, Mode.PERSISTENT, "id"))
     with monkeypatch.context() as patched:
         patched.setattr(SnapshotFolder, "read", no_descriptor)
         assert stored.read(manifest) is None
@@ -197,16 +196,14 @@ def test_chunks_in_another_order_are_refused(opened: Opened, some: Stored) -> No
 def test_chunks_of_a_domain_that_the_mode_does_not_list_are_refused(opened: Opened, some: Stored) -> None:
     opened().write(replace(some, mode=Mode.NON_PERSISTENT))
     stored = opened()
-    manifest = stored.find(NAMESPACE, Mode.NON_PERSISTENT, "id")
-    assert manifest is not None
+    manifest = present(stored.find(NAMESPACE, Mode.NON_PERSISTENT, "id"))
     assert stored.read(manifest) is None
 
 
 def test_a_stale_one_is_removed(opened: Opened, some: Stored) -> None:
     stored = opened()
     stored.write(some)
-    manifest = stored.find(NAMESPACE, Mode.PERSISTENT, "id")
-    assert manifest is not None
+    manifest = present(stored.find(NAMESPACE, Mode.PERSISTENT, "id"))
     stored.stale(manifest)
     assert read(opened()) is None
 

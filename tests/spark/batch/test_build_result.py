@@ -16,6 +16,7 @@ from broker_core_spark.batch.job import BuildResult, build
 from broker_core_spark.store import open_store
 from broker_core_spark.store.build_and_gc_marks import user_name
 from broker_core_spark.store.build_records import read_build_record
+from tests.support.narrowed import present
 from tests.support.spark_catalogues import fill, result_of, write_patterns
 
 if TYPE_CHECKING:
@@ -102,8 +103,7 @@ def test_a_build_is_recorded_and_the_next_one_is_compared(spark: SparkSession, t
     assert first.differences is None
     fill(catalogue, {"a/b": ["x2"]})
     second = built("x.*", "z.*", "(x|y).*")
-    record = read_build_record(open_store(store), second.generation)
-    assert record is not None
+    record = present(read_build_record(open_store(store), second.generation))
     assert record["builder"]["user"] == user_name()
     assert record["builder"]["pid"] == os.getpid()
     assert record["builder"]["application"] == spark.sparkContext.applicationId

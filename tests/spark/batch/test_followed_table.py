@@ -20,6 +20,7 @@ from broker_core_spark.batch.sources import parquet_and_tables
 from broker_core_spark.plugin import SparkPlugin
 from broker_core_spark.store import open_store
 from broker_core_spark.store.table_changes_file import newest_changes
+from tests.support.narrowed import present
 from tests.support.spark_catalogues import fill, write_patterns
 
 if TYPE_CHECKING:
@@ -101,8 +102,7 @@ async def test_brokers_answer_with_the_table_of_the_last_look(table: Table) -> N
             assert plugin.lister.counts.answers.total() == served + 3
 
         def follows() -> str:
-            assert plugin.lister.refresher.served is not None
-            return plugin.lister.refresher.served.follows
+            return present(plugin.lister.refresher.served).follows
 
         await check()
         assert follows() == "max_age"
@@ -126,8 +126,7 @@ async def test_brokers_answer_with_the_table_of_the_last_look(table: Table) -> N
         look = await asyncio.to_thread(table.follow)
         assert (look.number, dict(look.names)) == (1, {})
         await check()
-        assert plugin.lister.refresher.served is not None
-        plugin.lister.refresher.served._settings = plugin.lister._settings.model_copy(
+        present(plugin.lister.refresher.served)._settings = plugin.lister._settings.model_copy(
             update={"max_age": 1e-9}
         )
         await server.list("a/b")

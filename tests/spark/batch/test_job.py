@@ -21,6 +21,7 @@ from broker_core_spark.format.canonical_question import CanonicalQuestion
 from broker_core_spark.serving.opened.generation import Generation
 from broker_core_spark.store import open_store
 from broker_core_spark.store.published_pointers import current_pointer, readable_pointers
+from tests.support.narrowed import present
 from tests.support.spark_catalogues import (
     expected_generation,
     fill,
@@ -86,8 +87,7 @@ def test_the_bytes_are_the_same_for_any_number_of_partitions(
     result = run(spark, inputs, tmp_path / "store", partitions=partitions)
     assert result.tasks == min(partitions, result.tasks)
     assert generation_files(tmp_path / "store", result.manifest) == expected
-    published = current_pointer(open_store(str(tmp_path / "store")))
-    assert published is not None
+    published = present(current_pointer(open_store(str(tmp_path / "store"))))
     assert published.generation == result.generation
     assert not list((tmp_path / "store" / "temporary").iterdir())  # nothing staged is left behind
     # One namespace has nine of ten names, and no task has most of the segments.
@@ -102,8 +102,7 @@ def test_counts_and_hashes_are_those_of_the_names(
     result = run(spark, inputs, tmp_path / "store", report=report, export_parquet=str(table))
     generation = open_generation(tmp_path / "store", result)
     for total in result.totals:
-        answer = generation.lookup(total.question)
-        assert answer is not None
+        answer = present(generation.lookup(total.question))
         names = answer.selection.names.to_pylist()
         assert (total.count, total.topics_hash) == (len(names), topics_hash(names)), total
     assert {question.namespace for question in result.left_out} == {"no/where"}
@@ -215,8 +214,7 @@ def test_a_catalogue_without_topics(spark: SparkSession, tmp_path: Path) -> None
         "00000000",
     )
     generation = open_generation(tmp_path / "store", result)
-    answer = generation.lookup(result.totals[0].question)
-    assert answer is not None
+    answer = present(generation.lookup(result.totals[0].question))
     assert answer.count == 0
 
 

@@ -26,6 +26,7 @@ from broker_core_spark.store import Store
 from broker_core_spark.store.publishing import begin_build, use_generation
 from tests.support.generation_builder import build_generation
 from tests.support.generations import memory
+from tests.support.narrowed import present
 
 
 def asked(*names: str, count: int = 1, namespace: str = "t/n") -> list[dict[str, Any]]:
@@ -206,8 +207,7 @@ def test_what_gc_removed_is_not_compared_with_and_of_many_some_are(store: Store)
 
 def test_a_generation_that_cannot_be_read_is_not_compared(store: Store) -> None:
     manifest = generation(store, asked(*NUMBERED), 3)
-    before = published_before(store)
-    assert before is not None
+    before = present(published_before(store))
     assert (len(before.lines), before.topics) == (10, {"t/n": 3})
     said: list[str] = []
     store.delete(manifest.questions.name)
@@ -245,8 +245,7 @@ def test_a_pointer_that_cannot_be_read_names_nothing_to_compare_with(store: Stor
     assert said == []  # a torn one before it is no matter
     for number in (8, 9):
         store.put_new(f"pointers/{number:012}.json", b"torn")
-    older = published_before(store, said.append)
-    assert older is not None
+    older = present(published_before(store, said.append))
     assert older.generation == manifest.id
     (reason,) = said
     assert reason.startswith("pointers/000000000009.json: it is no pointer")

@@ -22,6 +22,7 @@ from broker_core_spark.store import open_store
 from broker_core_spark.store.file_at_address import addressed_file
 from broker_core_spark.store.published_pointers import current_pointer
 from broker_core_spark.store.stored_manifest import read_manifest
+from tests.support.narrowed import present
 from tests.support.ports import free_port
 from tests.support.spark_catalogues import fill, write_patterns
 
@@ -54,8 +55,7 @@ def test_the_last_line_is_the_result(
     assert run([*arguments, *more, "--export-parquet", str(table), "--incremental"]) == 0
     out, err = capsys.readouterr()
     record = json.loads(out.splitlines()[-1])
-    published = current_pointer(open_store(str(tmp_path / "store")))
-    assert published is not None
+    published = present(current_pointer(open_store(str(tmp_path / "store"))))
     assert record["generation"] == published.generation
     assert (record["topics"], record["questions"], record["matches"], record["refused"]) == (4, 1, 3, 1)
     assert record["unknown_namespaces"] == ["no/where"]
@@ -120,8 +120,7 @@ def test_the_exit_code_and_the_metrics_of_a_build_whose_output_fails_agree(
     out, err = capsys.readouterr()
     assert err.endswith("broker-core: x: no space; the generation is published\n")
     record = json.loads(out)
-    published = current_pointer(open_store(str(tmp_path / "store")))
-    assert published is not None
+    published = present(current_pointer(open_store(str(tmp_path / "store"))))
     assert (record["generation"], record["number"]) == (published.generation, 1)
     written = metrics.read_text()
     for said in ("succeeded 0.0", "generation_number 1.0", "questions 1.0", "published_timestamp_seconds 1"):
@@ -181,8 +180,7 @@ def test_gates_without_a_generation_to_compare_with_say_so(
     out, err = capsys.readouterr()
     assert json.loads(out.splitlines()[-1])["not_compared"] is None
     assert "compare" not in err
-    published = current_pointer(open_store(str(tmp_path / "store")))
-    assert published is not None
+    published = present(current_pointer(open_store(str(tmp_path / "store"))))
     (tmp_path / "store" / "manifests" / f"{published.generation}.json").write_text("torn")
     assert run(more) == 0
     out, err = capsys.readouterr()
@@ -261,8 +259,7 @@ def test_a_generation_that_lost_too_much_has_an_exit_code_of_its_own(
         f"1 question, and generation {first['generation'][:12]} has 5: a loss of 80.0%, at most 70.0%" in err
     )
     store = tmp_path / "store"
-    published = current_pointer(open_store(str(store)))
-    assert published is not None
+    published = present(current_pointer(open_store(str(store))))
     assert (published.generation, published.number) == (first["generation"], 1)
     assert not list((store / "temporary").iterdir())
     assert not list((store / "marks").iterdir())
@@ -472,6 +469,5 @@ def test_a_signal_after_the_publication_says_so(
     monkeypatch.setattr(job, "write_table", lambda *_, **__: signal.raise_signal(signal.SIGTERM))
     more = ["--property-keys", "region", "--export-parquet", str(tmp_path / "totals.parquet")]
     assert run([*arguments, *more]) == 143
-    published = current_pointer(open_store(str(tmp_path / "store")))
-    assert published is not None
+    published = present(current_pointer(open_store(str(tmp_path / "store"))))
     assert f"ended by SIGTERM: {published.generation[:12]} is published\n" in capsys.readouterr().err

@@ -18,6 +18,7 @@ from broker_core_spark.commands.patterns_command import worth_precomputing
 from broker_core_spark.format.canonical_question import CanonicalQuestion
 from broker_core_spark.store.file_at_address import addressed_file
 from tests.cli.conftest import Cli
+from tests.support.narrowed import present
 
 ASKED = "2026-03-01T10:15:00+00:00"
 
@@ -135,8 +136,7 @@ async def test_a_running_broker_is_asked(cli: Cli, tmp_path: Path) -> None:
             )
             await server.list("public/default", pattern="public/default/(?!b).*")
         await server.list("public/default", pattern="once")
-        assert server.broker.http_address is not None
-        url = "http://{}:{}".format(*server.broker.http_address)
+        url = "http://{}:{}".format(*present(server.broker.http_address))
         output = tmp_path / "patterns.jsonl"
         said = await asyncio.to_thread(
             cli, "spark", "patterns", "export", "--broker", url, "--output", output
@@ -164,8 +164,7 @@ async def test_a_running_broker_is_asked(cli: Cli, tmp_path: Path) -> None:
 
 async def test_a_broker_that_keeps_them_to_itself_says_how_to_show_them(cli: Cli) -> None:
     async with serve(settings={"http": {"listen": "127.0.0.1:0"}}) as server:
-        assert server.broker.http_address is not None
-        url = "http://{}:{}".format(*server.broker.http_address)
+        url = "http://{}:{}".format(*present(server.broker.http_address))
         said = await asyncio.to_thread(cli, "spark", "patterns", "export", "--broker", url)
     assert said.code == 1
     assert f"{url}/questions: HTTP status 403: " in said.err

@@ -23,6 +23,7 @@ from broker_core_spark.store.build_records import write_build_record
 from broker_core_spark.store.publishing import begin_build
 from tests.cli.conftest import Cli
 from tests.support.generation_builder import build_generation
+from tests.support.narrowed import present
 from tests.support.spark_model import CatalogueModel, publish
 
 
@@ -56,8 +57,7 @@ async def test_the_store_and_the_broker_are_shown(tmp_path: Path, cli: Cli) -> N
         await plugin.lister.refresher.refresh()
         for pattern in (None, None, None, "other"):
             await server.list("public/default", pattern=pattern)
-        assert server.broker.http_address is not None
-        url = "http://{}:{}".format(*server.broker.http_address)
+        url = "http://{}:{}".format(*present(server.broker.http_address))
         served = (await asyncio.to_thread(status, cli, "--store", store, "--broker", url))["served"]
         assert served["generation"] == published.generation
         assert (served["last_hour_questions"], served["last_hour_coverage"]) == (4, 0.75)
@@ -88,8 +88,7 @@ async def test_why_a_generation_is_refused_is_shown(tmp_path: Path, cli: Cli) ->
         (shown,) = server.broker.pipeline.dispatcher.describe_without_errors()
         assert shown["state"] == "error"
         assert segment.name in shown["problems"][0]
-        assert server.broker.http_address is not None
-        options = ("--store", store, "--broker", "http://{}:{}".format(*server.broker.http_address))
+        options = ("--store", store, "--broker", "http://{}:{}".format(*present(server.broker.http_address)))
         served = (await asyncio.to_thread(status, cli, *options))["served"]
         assert served["refused"]
         assert served["problems"] == shown["problems"]

@@ -16,6 +16,7 @@ from broker_core_spark.store import open_store
 from broker_core_spark.store.published_pointers import PublishedPointer, current_pointer
 from broker_core_spark.store.publishing import begin_build
 from tests.support.generation_builder import build_generation
+from tests.support.narrowed import present
 
 app = typer.Typer()
 app.command()(use)
@@ -37,8 +38,7 @@ def test_an_older_generation_is_served_again(tmp_path: Path) -> None:
     assert ran.stdout == f"{first.generation[:12]} is served from now on (it was {second.generation[:12]})\n"
     ran = CliRunner().invoke(app, ["-", "--store", str(tmp_path)])
     assert ran.exit_code == 0, ran.output
-    served = current_pointer(open_store(str(tmp_path)))
-    assert served is not None
+    served = present(current_pointer(open_store(str(tmp_path))))
     assert (served.number, served.generation) == (4, second.generation)
 
 
@@ -50,8 +50,7 @@ def test_it_is_the_way_out_where_the_newest_pointer_cannot_be_read(tmp_path: Pat
     ran = CliRunner().invoke(app, [wanted, "--store", str(tmp_path)])
     assert ran.exit_code == 0, ran.output
     assert "(the newest pointer could not be read: pointers/000000000099.json: " in ran.stdout
-    served = current_pointer(open_store(str(tmp_path)))
-    assert served is not None
+    served = present(current_pointer(open_store(str(tmp_path))))
     assert (served.number, served.generation) == (100, first.generation)
 
 

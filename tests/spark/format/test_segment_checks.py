@@ -22,6 +22,7 @@ from broker_core_spark.serving.opened.verify_and_map import SampleChecks, verify
 from broker_core_spark.store import Store
 from tests.support.generation_builder import build_generation, put_segment, stored_segment
 from tests.support.generations import CATALOGUE, QUESTIONS, memory
+from tests.support.narrowed import present
 from tests.support.segment_writer import SegmentWriter
 
 #: Names begin a segment about one time in ten.
@@ -95,8 +96,7 @@ def test_segments_in_order_are_opened() -> None:
     store = memory()
     manifest = manifest_of(store, RIGHT)
     store.put_new(manifest_name(manifest.id), manifest.data)
-    answer = Generation.open(store, manifest.id).lookup(CanonicalQuestion.of("c/c", Mode.ALL, None))
-    assert answer is not None
+    answer = present(Generation.open(store, manifest.id).lookup(CanonicalQuestion.of("c/c", Mode.ALL, None)))
     assert answer.count == 6
 
 

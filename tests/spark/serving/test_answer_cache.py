@@ -9,6 +9,7 @@ from broker_core.names import Mode
 from broker_core_spark.serving.answer_cache import AnswerCache
 from tests.support.chunks import tiny_chunks
 from tests.support.mapped import mapped_listing
+from tests.support.narrowed import present
 
 
 def answer(topics: int) -> Selection:
@@ -21,14 +22,12 @@ def test_an_answer_is_kept_for_a_version() -> None:
     some = answer(10)
     answers.put(b"a", 5, some)
     answers.put(b"b", 6, None)
-    kept = answers.get(b"a")
-    assert kept is not None
+    kept = present(answers.get(b"a"))
     assert (kept.number, kept.selection) == (5, some)
     answers.put(b"a", 4, None)  # of an earlier version, finished later
     assert answers.get(b"a") == kept
     answers.put(b"a", 9, some)
-    again = answers.get(b"a")
-    assert again is not None
+    again = present(answers.get(b"a"))
     assert (again.number, again.selection) == (9, some)
     assert answers.get(b"c") is None
 

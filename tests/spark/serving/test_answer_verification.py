@@ -22,6 +22,7 @@ from broker_core_spark.serving.opened.verify_and_map import SampleChecks
 from broker_core_spark.serving.pass_to_next_lister import PassToNextLister
 from tests.spark.test_exact_answers import check, serving
 from tests.support import generation_builder as module
+from tests.support.narrowed import present
 from tests.support.spark_model import Asked, publish
 
 ALL: Asked = ("public/default", Mode.PERSISTENT, None, {})
@@ -81,8 +82,7 @@ async def test_a_wrong_posting_is_caught_and_the_right_answer_sent(
         for asked in REGISTERED:
             await check(server, model, asked, Random(1))
         assert plugin.lister.counts.passed["wrong_answer"] >= 6
-        served = plugin.lister.refresher.served
-        assert served is not None
+        served = present(plugin.lister.refresher.served)
         assert served.wrong_answers == 2
         reported: list[Collection[str]] = []
         monkeypatch.setattr(plugin.lister.refresher, "_report", reported.append)

@@ -27,6 +27,7 @@ from broker_core_spark.store import open_store
 from broker_core_spark.store.publishing import begin_build, use_generation
 from tests.support.eventually import eventually
 from tests.support.generation_builder import build_generation
+from tests.support.narrowed import present
 
 QUESTION = CanonicalQuestion.of("t/n", Mode.PERSISTENT, None)
 
@@ -79,9 +80,7 @@ async def refresher(tmp_path: Path) -> AsyncIterator[GenerationRefresher]:
 
 
 def topics(refresher: GenerationRefresher) -> int:
-    assert refresher.served is not None
-    answer = refresher.served.generation.lookup(QUESTION)
-    assert answer is not None
+    answer = present(present(refresher.served).generation.lookup(QUESTION))
     return answer.count
 
 
@@ -179,8 +178,7 @@ async def test_a_reader_that_fails_in_any_way_is_no_crash(
 
     monkeypatch.setattr(generation_refresher, "open_generation", fails)
     await refresher.refresh()
-    assert refresher.refused is not None
-    assert "MemoryError: too much" in refresher.refused.reason
+    assert "MemoryError: too much" in present(refresher.refused).reason
     assert "too much" not in refresher.why_none  # which clients may see
 
 
@@ -191,8 +189,7 @@ async def test_a_store_that_is_none_is_refused_and_looked_at_again(
     await asyncio.to_thread(place.write_text, "a file, no folder")
     await refresher.refresh()
     assert refresher.served is None
-    assert refresher.refused is not None
-    assert "store" in refresher.refused.reason
+    assert "store" in present(refresher.refused).reason
     await asyncio.to_thread(place.unlink)
     await asyncio.to_thread(publish, place, "a")
     await refresher.refresh()
@@ -206,8 +203,7 @@ async def test_a_map_goes_with_the_last_who_has_any_of_it(
     await refresher.refresh()
     assert refresher.served is not None
     generation = weakref.ref(refresher.served.generation)
-    answer = refresher.served.generation.lookup(QUESTION)
-    assert answer is not None
+    answer = present(refresher.served.generation.lookup(QUESTION))
     fields = weakref.ref(answer.selection.listing)
     await asyncio.to_thread(publish, tmp_path / "store", "a", "b")
     await refresher.refresh()

@@ -20,6 +20,7 @@ from broker_core_spark.plugin import SparkPlugin
 from broker_core_spark.serving.served_generation import ServedGeneration
 from tests.spark.test_exact_answers import check, serving
 from tests.support.chunks import tiny_chunks
+from tests.support.narrowed import present
 from tests.support.spark_model import Asked, CatalogueModel, publish
 
 ALL: Asked = ("public/default", Mode.PERSISTENT, None, {})
@@ -74,8 +75,7 @@ async def test_a_generation_that_nothing_brings_up_to_date_is_served_for_max_age
             await publish(uri, model, REGISTERED, versions=None)
             await refresher.refresh()
             assert await served_of(plugin, server, model, asked)
-            served = refresher.served
-            assert served is not None
+            served = present(refresher.served)
             assert served.follows == "max_age"
             served.built(datetime.now(UTC) - timedelta(hours=2))
             await refresher.refresh()
@@ -90,8 +90,7 @@ async def test_a_generation_that_nothing_brings_up_to_date_is_served_for_max_age
         await filled(model)
         await publish(uri, model, REGISTERED)
         await plugin.lister.refresher.refresh()
-        served = plugin.lister.refresher.served
-        assert served is not None
+        served = present(plugin.lister.refresher.served)
         assert served.follows == "changes"
         served.built(datetime.now(UTC) - timedelta(hours=2))  # its change log brings it up to date
         assert await served_of(plugin, server, model, asked)
@@ -102,8 +101,7 @@ async def test_max_age_is_live() -> None:
         await filled(model)
         await publish(uri, model, REGISTERED, versions=None)
         await plugin.lister.refresher.refresh()
-        served = plugin.lister.refresher.served
-        assert served is not None
+        served = present(plugin.lister.refresher.served)
         served.built(datetime.now(UTC) - timedelta(minutes=30))
         for age, is_served in (("20m", False), ("40m", True), (None, False)):
             table: dict[str, object] = {"store": uri} if age is None else {"store": uri, "max_age": age}
@@ -180,8 +178,7 @@ async def test_an_answer_of_before_only_where_the_operator_says_so() -> None:
         answer = await server.list("public/default")
         assert (answer.topics, answer.topics_hash) == (before, topics_hash(before))
         assert plugin.lister.counts.answers["stale"] == 1
-        served = plugin.lister.refresher.served
-        assert served is not None
+        served = present(plugin.lister.refresher.served)
         served.followers["public/default"].current_at -= 2 * 3600
         assert not await served_of(plugin, server, model, ALL)  # too old
 
@@ -204,8 +201,7 @@ async def test_an_answer_that_changes_do_not_concern_stays_the_generations() -> 
         await publish(uri, model, REGISTERED)
         await plugin.lister.refresher.refresh()
         random = Random(4)
-        served = plugin.lister.refresher.served
-        assert served is not None
+        served = present(plugin.lister.refresher.served)
         for number in range(2, 8):
             await model.delete(f"persistent://public/default/t-{number}")
             for _ in range(3):
@@ -234,8 +230,7 @@ async def test_a_further_change_takes_the_memory_of_what_it_changes() -> None:
             await filled(model, 200)
             await publish(uri, model, [ALL])
             await plugin.lister.refresher.refresh()
-            served = plugin.lister.refresher.served
-            assert served is not None
+            served = present(plugin.lister.refresher.served)
             sizes = [0]
             for number in (11, 50, 98):
                 await model.delete(f"persistent://public/default/t-{number}")

@@ -30,6 +30,7 @@ from broker_core_spark.store.store import PROBE
 from broker_core_spark.store.stored_manifest import read_manifest
 from tests.support.generation_builder import build_generation
 from tests.support.generations import memory
+from tests.support.narrowed import present
 
 AT_ONCE = timedelta(0)
 QUESTION = CanonicalQuestion.of("t/n", Mode.PERSISTENT, "t/n/x.*")
@@ -69,8 +70,7 @@ def test_the_last_generations_stay_whole_and_nothing_else() -> None:
     assert paths(store) == wanted | {"pointers/000000000004.json", "pointers/000000000005.json"}
     assert sum(file.size for file in done.removed) > 0
     for one in kept:
-        answer = Generation.open(store, one.id).lookup(QUESTION)
-        assert answer is not None
+        answer = present(Generation.open(store, one.id).lookup(QUESTION))
         assert answer.count == 5
     assert collect_garbage(store, keep=2, grace=AT_ONCE).removed == ()
 
@@ -287,8 +287,7 @@ def test_publishers_and_gc_at_once_never_leave_a_hole(tmp_path: Path) -> None:
         assert [future.result() for future in publishers] == [4, 4]
         for future in collectors:
             future.result()
-    now = current_pointer(store)
-    assert now is not None
+    now = present(current_pointer(store))
     manifest = read_manifest(store, now.generation)
     assert {file.name for file in manifest.files} <= paths(store)
     assert Generation.open(store, now.generation).lookup(QUESTION) is not None

@@ -9,6 +9,7 @@ from broker_core.catalog import SqliteCatalog
 from broker_core.cli.commands.start.serve import serve_options
 from broker_core.settings import load_settings
 from tests.cli.conftest import Cli, InstallPlugin
+from tests.support.narrowed import present
 
 
 def test_options_override_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -17,8 +18,7 @@ def test_options_override_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         environment={}, options=serve_options("[::1]:0", "127.0.0.1:9", Path("topics.sqlite"))
     )
     assert str(loaded.settings.pulsar.listen) == "[::1]:0"
-    assert loaded.settings.http is not None
-    assert loaded.settings.http.listen.port == 9
+    assert present(loaded.settings.http).listen.port == 9
     assert loaded.settings.catalog.path == tmp_path / "topics.sqlite"
     assert load_settings(environment={}, options=serve_options(None, None, None)).settings.http is None
 

@@ -17,6 +17,7 @@ from broker_core_spark.format.canonical_question import CanonicalQuestion
 from broker_core_spark.store import Store
 from broker_core_spark.store.learned_file import write_learned
 from tests.support.generations import memory
+from tests.support.narrowed import of_type
 
 #: When the tests were read: up to some hours ago.
 NOW = datetime.now(UTC).replace(microsecond=0)
@@ -102,8 +103,7 @@ def test_a_clock_that_is_ahead_keeps_nothing_for_ever() -> None:
     store = memory()
     built(store, 1, row("ahead", days=-4000))
     ((_, found),) = kept_rows(store)
-    assert isinstance(found, dict)
-    assert datetime.fromisoformat(found["last_asked"]) <= datetime.now(UTC)
+    assert datetime.fromisoformat(of_type(found, dict)["last_asked"]) <= datetime.now(UTC)
 
 
 def test_without_learned_questions_nothing_is_left() -> None:

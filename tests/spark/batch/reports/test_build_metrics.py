@@ -18,6 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from broker_core_spark.batch.build_errors import BatchError
 from broker_core_spark.batch.build_result import BuildResult
 from broker_core_spark.batch.reports.build_metrics import METRICS, write_metrics
+from tests.support.narrowed import of_type
 from tests.support.ports import free_port
 from tests.support.spark_catalogues import result_of
 
@@ -105,8 +106,7 @@ def test_metrics_that_cannot_be_written_are_told(result: BuildResult, tmp_path: 
         pytest.raises(BatchError, match=r"Cannot push the metrics to http://127.*500") as refused,
     ):
         write_metrics(address, None)
-    assert isinstance(refused.value.__cause__, HTTPError)
-    assert refused.value.__cause__.closed, "else its connection stays open"
+    assert of_type(refused.value.__cause__, HTTPError).closed, "else its connection stays open"
     nobody = f"http://127.0.0.1:{free_port()}"
     with pytest.raises(BatchError) as error:
         write_metrics(nobody, None)

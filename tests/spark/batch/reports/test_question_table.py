@@ -21,6 +21,7 @@ from broker_core_spark.batch.reports.html_report import html_page
 from broker_core_spark.batch.reports.question_table import questions_data, questions_section
 from broker_core_spark.batch.segments.question_totals import QuestionTotals
 from broker_core_spark.format.canonical_question import CanonicalQuestion
+from tests.support.narrowed import present
 from tests.support.spark_catalogues import result_of
 
 EVIL = "</script><script>document.title='evil'</script><!-- & \u202e"
@@ -64,10 +65,9 @@ def test_every_question_is_in_the_data(result: BuildResult) -> None:
 
 def test_no_name_ends_the_data(result: BuildResult) -> None:
     section = questions_section(result, str)
-    found = re.search(
-        r'<script type="application/json" id="questions-data">(.*?)</script>', section, re.DOTALL
+    found = present(
+        re.search(r'<script type="application/json" id="questions-data">(.*?)</script>', section, re.DOTALL)
     )
-    assert found is not None
     assert section.endswith(found[0])
     assert not set("<>&") & set(found[1])
     assert "(?=no)" + EVIL in json.loads(found[1])["pattern"]

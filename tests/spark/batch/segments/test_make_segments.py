@@ -12,6 +12,7 @@ from broker_core_spark.batch.job import build
 from broker_core_spark.batch.segments import task_assignment
 from broker_core_spark.serving.opened.generation import Generation
 from broker_core_spark.store import open_store
+from tests.support.narrowed import present
 from tests.support.spark_catalogues import expected_generation, fill, generation_files, write_patterns
 
 if TYPE_CHECKING:
@@ -50,7 +51,6 @@ def test_groups_of_patterns_are_joined_to_the_same_bytes(
     assert not list((store / "temporary").iterdir())
     generation = Generation.open(open_store(str(store)), result.generation)
     for total in result.totals[::20]:
-        answer = generation.lookup(total.question)
-        assert answer is not None
+        answer = present(generation.lookup(total.question))
         names = answer.selection.names.to_pylist()
         assert (total.count, total.topics_hash) == (len(names), topics_hash(names))

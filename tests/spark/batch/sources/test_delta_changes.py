@@ -10,6 +10,7 @@ import pytest
 
 from broker_core_spark.batch.build_errors import NothingToKeep
 from broker_core_spark.batch.sources.delta_changes import pin_delta
+from tests.support.narrowed import present
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -40,8 +41,7 @@ class Lake:
     def sql(self, query: str) -> DataFrame:
         if query == "DESCRIBE DETAIL topics":
             return self.spark.createDataFrame([(self.id,)], "id string")
-        found = re.fullmatch("DESCRIBE HISTORY topics(?: LIMIT ([0-9]+))?", query)
-        assert found is not None
+        found = present(re.fullmatch("DESCRIBE HISTORY topics(?: LIMIT ([0-9]+))?", query))
         rows = [(version, datetime.fromtimestamp(second, UTC)) for version, second in enumerate(self.seconds)]
         return self.spark.createDataFrame(
             rows[::-1][: int(found[1] or 9)], "version long, timestamp timestamp"

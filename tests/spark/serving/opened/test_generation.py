@@ -28,6 +28,7 @@ from tests.support.generations import (
     questions_about,
     questions_of,
 )
+from tests.support.narrowed import present
 from tests.support.regexes import regexes
 from tests.support.topics import assert_listing, assert_selection, visible
 
@@ -40,8 +41,7 @@ def test_every_question_has_its_answer() -> None:
     assert generation.manifest == made
     assert questions_of(generation) == sorted(QUESTIONS, key=lambda question: question.line)
     for question in QUESTIONS:
-        answer = generation.lookup(question)
-        assert answer is not None
+        answer = present(generation.lookup(question))
         names = expected(CATALOGUE, question)
         assert_selection(answer.selection, names)
         assert answer.count == len(names)
@@ -67,8 +67,7 @@ def test_the_listing_of_a_namespace_has_all_of_it(namespace: str, mode: Mode) ->
     store = memory()
     question = CanonicalQuestion.of(namespace, mode, None)
     made = build_generation(store, CATALOGUE, [question], catalogue_id="c", segment_bytes=1024)
-    answer = Generation.open(store, made.id).lookup(question)
-    assert answer is not None
+    answer = present(Generation.open(store, made.id).lookup(question))
     names = visible(
         f"{domain}://{namespace}/{name}"
         for domain, local in CATALOGUE[namespace].items()
@@ -93,8 +92,7 @@ def test_random_catalogues_and_patterns(
     made = build_generation(store, catalogue, questions, catalogue_id="c", segment_bytes=target)
     generation = Generation.open(store, made.id)
     for question in questions:
-        answer = generation.lookup(question)
-        assert answer is not None
+        answer = present(generation.lookup(question))
         assert_selection(answer.selection, expected(catalogue, question))
 
 
@@ -111,11 +109,9 @@ def test_few_listings_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     store = memory()
     generation = Generation.open(store, build_generation(store, CATALOGUE, QUESTIONS, catalogue_id="c").id)
     for question in QUESTIONS:
-        answer = generation.lookup(question)
-        assert answer is not None
+        answer = present(generation.lookup(question))
         assert answer.selection.names.to_pylist() == expected(CATALOGUE, question)
-        again = generation.lookup(question)
-        assert again is not None
+        again = present(generation.lookup(question))
         assert again.selection is answer.selection
     kept = generation._listing("t/n", Mode.ALL)
     assert generation._listing("t/n", Mode.ALL) is kept
@@ -143,8 +139,7 @@ def test_properties_pick_too() -> None:
     )
     generation = Generation.open(store, made.id)
     for question in questions:
-        answer = generation.lookup(question)
-        assert answer is not None
+        answer = present(generation.lookup(question))
         names = expected(CATALOGUE, question, properties)
         assert answer.selection.names.to_pylist() == names
         assert (answer.count, answer.selection.topics_hash) == (len(names), answer.topics_hash)

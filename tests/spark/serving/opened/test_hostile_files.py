@@ -32,6 +32,7 @@ from broker_core_spark.serving.opened.generation import Generation
 from broker_core_spark.serving.opened.verify_and_map import SampleChecks
 from tests.support.generation_builder import build_generation, matches_of
 from tests.support.generations import CATALOGUE, QUESTIONS, expected, memory, questions_of
+from tests.support.narrowed import present
 from tests.support.segment_writer import SegmentWriter
 from tests.support.topics import assert_selection
 
@@ -62,8 +63,7 @@ def _built() -> tuple[Manifest, Files]:
     )
     files = {}
     for file in manifest.files:
-        data = store.get(file.name, file.size)
-        assert data is not None
+        data = present(store.get(file.name, file.size))
         files[file.name] = data
     return manifest, files
 
@@ -127,8 +127,7 @@ def refused_or_right(
         said = file or next(name for name in names if name in str(error))
         return said if said in names else f"no file of the generation: {said}"
     for question in questions_of(generation):
-        answer = generation.lookup(question)
-        assert answer is not None
+        answer = present(generation.lookup(question))
         assert_selection(answer.selection, expected(catalogue, question, PROPERTIES))
     return None
 
@@ -228,8 +227,7 @@ def test_swapped_and_foreign_files_are_refused_by_name() -> None:
     )
     contents: dict[str, bytes] = dict(made_files())
     for file in other.files:
-        data = foreign.get(file.name, file.size)
-        assert data is not None
+        data = present(foreign.get(file.name, file.size))
         contents[file.name] = data
     names = [file.name for file in made().files]
     for name, taken in permutations([*names, *(file.name for file in other.files)], 2):
@@ -321,8 +319,7 @@ def test_runs_that_are_spread_over_other_segments_are_refused_or_right() -> None
         versions=dict.fromkeys(SPREAD, 1),
         segment_bytes=SPREAD_BYTES,
     )
-    lines = store.get(made.questions.name, made.questions.size)
-    assert lines is not None
+    lines = present(store.get(made.questions.name, made.questions.size))
     found: list[str | None] = []
     for seed in range(200):
         segments = spread(Random(seed))

@@ -24,6 +24,7 @@ from broker_core_spark.serving.opened.verify_and_map import SampleChecks, verify
 from broker_core_spark.store import Store, open_store
 from tests.support.generation_builder import build_generation, put_segment
 from tests.support.generations import CATALOGUE, QUESTIONS, memory
+from tests.support.narrowed import present
 from tests.support.segment_writer import SegmentWriter
 
 ASKED = NameSelector("t/n/a.*")
@@ -63,8 +64,7 @@ def opened(store: Store, segments: list[SegmentEntry], pattern: str | None = ASK
 def test_segments_that_fit_are_opened() -> None:
     store = memory()
     generation = opened(store, [segment(store, ["a1", "a2"]), segment(store, ["b1", "c1"])])
-    answer = generation.lookup(CanonicalQuestion.of("t/n", Mode.PERSISTENT, ASKED.pattern))
-    assert answer is not None
+    answer = present(generation.lookup(CanonicalQuestion.of("t/n", Mode.PERSISTENT, ASKED.pattern)))
     assert answer.selection.names.to_pylist() == ["persistent://t/n/a1", "persistent://t/n/a2"]
 
 
