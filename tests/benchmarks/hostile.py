@@ -18,13 +18,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
-from broker_core.catalog import SqliteCatalog
-from broker_core.names import TopicName
 from tests.benchmarks.measure import percentile
 from tests.benchmarks.ping import pinged
 from tests.benchmarks.processes import MIB, cpu_seconds, machine, resident, resident_peak
 from tests.servers.http.hostile.attack import Attacked, attack, may_be
 from tests.servers.http.hostile.hostile_requests import hostile_requests
+from tests.support.catalogue_topics import create_topics
 from tests.support.ports import host_and_port
 from tests.support.served import Served
 
@@ -60,11 +59,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _run(folder: Path, requests: int, seed: int, clients: int) -> list[str]:
     """What was wrong; the report is printed."""
     path = folder / "topics.sqlite"
-    with SqliteCatalog(path) as catalog:
-        for number in range(TOPICS):
-            catalog.create(
-                TopicName.parse(f"persistent://public/default/orders-{number}"), properties={"region": "eu"}
-            )
+    create_topics(
+        path,
+        *(f"persistent://public/default/orders-{number}" for number in range(TOPICS)),
+        properties={"region": "eu"},
+    )
     settings: dict[str, dict[str, Any]] = {
         "catalog": {"path": str(path), "property_keys": ["region"]},
         "http": {"listen": "127.0.0.1:0"},

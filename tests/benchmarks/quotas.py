@@ -24,8 +24,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
-from broker_core.catalog import SqliteCatalog
-from broker_core.names import TopicName
 from tests.benchmarks.measure import percentile
 from tests.benchmarks.processes import machine
 from tests.benchmarks.wire_client import (
@@ -37,6 +35,7 @@ from tests.benchmarks.wire_client import (
     get_topics_frame,
     ping_frame,
 )
+from tests.support.catalogue_topics import create_topics
 from tests.support.narrowed import present
 from tests.support.served import Served
 
@@ -163,9 +162,7 @@ def measure_quotas(cycles: int, seconds: float) -> dict[str, Any]:
     turns: dict[str, list[tuple[float, float]]] = {kind: [] for kind in RATES}
     with tempfile.TemporaryDirectory(prefix="broker-core-bench-") as folder:
         path = Path(folder) / "topics.sqlite"
-        with SqliteCatalog(path) as catalog:
-            for number in range(200):
-                catalog.create(TopicName.parse(f"persistent://public/default/t{number}"))
+        create_topics(path, *(f"persistent://public/default/t{number}" for number in range(200)))
         quota = {
             "name": "limited",
             "addresses": [LIMITED_ADDRESS],

@@ -33,6 +33,7 @@ from broker_core.plugins import PluginLoadError
 from broker_core.reloads import WatchedFiles
 from broker_core.settings import Settings
 from broker_core.snapshots.stored import stored_snapshots
+from tests.support.catalogue_topics import create_topics
 from tests.support.certificates import Authority
 from tests.support.eventually import eventually
 from tests.support.narrowed import present
@@ -95,8 +96,7 @@ async def test_serves_the_catalogue_and_its_changes(tmp_path: Path) -> None:
         assert answer.topics == [f"{ORDERS}-partition-0", f"{ORDERS}-partition-1"]
         assert answer.filtered
         assert await client.partitioned_metadata(ORDERS) == 2
-        with SqliteCatalog(tmp_path / "topics.sqlite") as other:
-            other.create(TopicName.parse("persistent://public/default/one-more"))
+        create_topics(tmp_path / "topics.sqlite", "persistent://public/default/one-more")
         again = await client.get_topics("public/default", pattern="public/default/o.*")
         assert again.topics == ["persistent://public/default/one-more", *answer.topics]
 

@@ -12,12 +12,12 @@ import pytest
 
 from broker_core.access.asker import Asker
 from broker_core.broker.kafka_gateway import NamespaceTaken, cluster_options
-from broker_core.catalog import SqliteCatalog
 from broker_core.client import CredentialsFailed, LookupClient
 from broker_core.client.kafka import AdminClient, NewTopic, OAuthBearer, Plain, Sasl, Scram, TopicCollection
-from broker_core.names import NamespaceName, TopicName
+from broker_core.names import NamespaceName
 from broker_core.settings import KafkaUpstreamSettings, UpstreamSettings, UpstreamTlsSettings
 from broker_core.upstream.kafka.topic_store import KafkaTopicStore
+from tests.support.catalogue_topics import create_topics
 from tests.support.fake_cluster import FakeCluster
 from tests.support.kafka_gateway import NAMESPACE, Cluster, Secrets, address_of, gateway, small_cluster
 from tests.support.narrowed import of_type, present
@@ -167,8 +167,7 @@ async def test_a_namespace_of_the_catalogue_too_is_an_error_at_the_start(
     tmp_path: Path, kafka: Cluster
 ) -> None:
     (tmp_path / "gateway").mkdir()
-    with SqliteCatalog(tmp_path / "gateway" / "catalog.sqlite") as catalog:
-        catalog.create(TopicName.parse(f"persistent://{NAMESPACE}/a"))
+    create_topics(tmp_path / "gateway" / "catalog.sqlite", f"persistent://{NAMESPACE}/a")
     with pytest.raises(NamespaceTaken, match="holds 1 topic of the catalogue, which nobody would be shown"):
         async with gateway(tmp_path, kafka.address):
             raise AssertionError
@@ -217,6 +216,6 @@ async def test_credentials_are_read_for_each_connection(
     ],
 )
 async def test_a_secret_that_cannot_be_read_says_which(source: str, said: str) -> None:
-    plain = present(sasl_of(mechanism="PLAIN", user="gateway", password=source))
+    plain = of_type(sasl_of(mechanism="PLAIN", user="gateway", password=source), Plain)
     with pytest.raises(CredentialsFailed, match=said):
         await anext(plain.exchange())

@@ -8,10 +8,9 @@ from typing import Any
 from prometheus_client import generate_latest
 
 from broker_core.broker import Broker
-from broker_core.catalog import SqliteCatalog
 from broker_core.client import LookupSession
-from broker_core.names import TopicName
 from broker_core.settings import Settings
+from tests.support.catalogue_topics import create_topics
 from tests.support.tokens import der, rsa_key
 
 
@@ -55,9 +54,7 @@ async def test_what_a_part_cannot_use_is_refused_by_all(tmp_path: Path) -> None:
 
 
 async def test_less_memory_lets_snapshots_go_and_more_keeps_them_again(tmp_path: Path) -> None:
-    with SqliteCatalog(tmp_path / "c.sqlite") as catalog:
-        for number in range(100):
-            catalog.create(TopicName.parse(f"persistent://a/b/t{number}"))
+    create_topics(tmp_path / "c.sqlite", *(f"persistent://a/b/t{number}" for number in range(100)))
     changing = Changing(tmp_path)
     async with changing.broker() as broker:
         permits = broker.pipeline.permits

@@ -25,6 +25,7 @@ from broker_core.pipeline import Answer, Pipeline
 from broker_core.pipeline.answer import ReusableAnswer
 from broker_core.plugin_api.listing_request import ListingRequest
 from tests.catalog.listers import NAMESPACE, topic
+from tests.support.catalogue_topics import create_topics
 from tests.support.eventually import eventually
 from tests.support.narrowed import of_type, present
 from tests.support.pipelines import made
@@ -70,8 +71,7 @@ async def test_a_change_holds_up_only_questions_that_it_concerns(
 ) -> None:
     catalog.create(topic("x1"))
     before = await listing(lister)
-    with SqliteCatalog(catalog.path) as other_process:
-        other_process.create(topic("y1"))
+    create_topics(catalog.path, topic("y1"))
     request, pattern = asked("x.*")
     result = present(lister.list_now(request, pattern))
     assert result.topics is before
@@ -170,9 +170,7 @@ async def test_changes_of_one_history_say_nothing_of_a_snapshot_of_another(
     catalog.create(topic("x1"))
     former = weakref.ref(await listing(lister))
     put(catalog.path, other := tmp_path / "other.sqlite")
-    with SqliteCatalog(other) as changed:
-        for local in ("x2", "x3", "x4"):
-            changed.create(topic(local))
+    create_topics(other, *(topic(local) for local in ("x2", "x3", "x4")))
     catalog.create(topic("y1"))
     assert stands(lister, "x.*", former)
     put(catalog.path, own := tmp_path / "own.sqlite")

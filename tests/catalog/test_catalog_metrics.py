@@ -9,6 +9,7 @@ from broker_core.catalog import CatalogLister, SqliteCatalog, show_catalog
 from broker_core.memory.permits import Permits
 from broker_core.metrics.metrics import Metrics
 from broker_core.names import TopicName
+from tests.support.catalogue_topics import create_topics
 from tests.support.narrowed import present
 
 
@@ -23,9 +24,7 @@ async def test_changes_of_any_process_are_counted(tmp_path: Path) -> None:
                 return metrics.registry.get_sample_value(f"broker_core_catalog_{name}")
 
             assert value("changes_total") is value("last_change_seconds") is None
-            with SqliteCatalog(tmp_path / "topics.sqlite") as other:
-                for name in "ab":
-                    other.create(TopicName.parse(f"persistent://t/n/{name}"))
+            create_topics(tmp_path / "topics.sqlite", *(f"persistent://t/n/{name}" for name in "ab"))
             assert value("changes_total") == 2
             last = present(value("last_change_seconds"))
             assert abs(time.time() - last) < 60

@@ -26,6 +26,7 @@ from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.plugin_api.listing_result import DefaultLister, TopicListingResult
 from broker_core.settings import ShrinkGuardSettings
 from tests.catalog.listers import NAMESPACE, QUESTION, Reads, bring, names_of, put_another, settled, topic
+from tests.support.catalogue_topics import create_topics
 from tests.support.eventually import eventually
 from tests.support.narrowed import of_type, present
 
@@ -85,8 +86,7 @@ async def test_the_next_listing_sees_every_change_without_reading_anew(
 ) -> None:
     bring(catalog, {"name": "a"})
     old = await lister.list_topics(QUESTION)
-    with SqliteCatalog(catalog.path) as other_process:
-        other_process.create(topic("b"))
+    create_topics(catalog.path, topic("b"))
     assert lister.list_now(QUESTION) is None
     new = await lister.list_topics(QUESTION)
     assert names_of(new) == ["a", "b"]
@@ -302,8 +302,7 @@ async def test_a_copy_restored_into_the_open_file_is_read_where_the_number_is_th
         connection.backup(copy)
     catalog.create(TopicName("persistent", NAMESPACE, "lost"))
     assert len((await lister.list_topics(QUESTION)).topics) == 2
-    with SqliteCatalog(tmp_path / "copy.sqlite") as other:
-        other.create(TopicName("persistent", NAMESPACE, "new"))
+    create_topics(tmp_path / "copy.sqlite", TopicName("persistent", NAMESPACE, "new"))
     into = sqlite3.connect(catalog.path)
     copy.backup(into)
     into.close()

@@ -17,6 +17,7 @@ from broker_core.catalog import CatalogBusy, CatalogReadOnly, SqliteCatalog
 from broker_core.client import LookupSession
 from broker_core.names import NamespaceName, TopicName
 from broker_core.settings import Settings
+from tests.support.catalogue_topics import create_topics
 from tests.support.forked_programs import forked_program
 from tests.support.read_only_folder import mounted_read_only
 
@@ -34,8 +35,7 @@ def _count(catalog: SqliteCatalog) -> int:
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    with SqliteCatalog(tmp_path / "c.sqlite") as catalog:
-        catalog.create(_name(0))
+    create_topics(tmp_path / "c.sqlite", _name(0))
     return tmp_path / "c.sqlite"
 
 
@@ -136,8 +136,7 @@ async def test_a_server_serves_it_and_what_another_one_writes(path: Path, read_o
             for count in range(1, 10):
                 for _ in range(3):  # the last ones from memory
                     assert len((await client.get_topics("a/b")).topics) == count
-                with SqliteCatalog(path) as writer:
-                    writer.create(_name(count))
+                create_topics(path, _name(count))
             with SqliteCatalog(path) as writer:
                 for count in range(10, 20):
                     assert len((await client.get_topics("a/b")).topics) == count

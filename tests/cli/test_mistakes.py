@@ -14,9 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from broker_core.catalog import SqliteCatalog
-from broker_core.names import TopicName
 from tests.cli.conftest import Cli
+from tests.support.catalogue_topics import create_topics
 from tests.support.forked_programs import forked_program
 from tests.support.narrowed import present
 from tests.support.ports import free_port
@@ -240,9 +239,7 @@ FILES = {
 def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, text in FILES.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
-    with SqliteCatalog(tmp_path / "c.sqlite") as catalog:
-        for topic in ("orders", "bills"):
-            catalog.create(TopicName.parse(f"persistent://a/b/{topic}"))
+    create_topics(tmp_path / "c.sqlite", *(f"persistent://a/b/{topic}" for topic in ("orders", "bills")))
     for name, role, key in (
         ("team", "team", SECRET),
         ("guest", "guest", SECRET),

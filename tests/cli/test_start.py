@@ -18,6 +18,7 @@ from broker_core.client import LookupSession, ServerRefused
 from broker_core.names import Mode
 from broker_core.settings import Settings
 from tests.cli.server import serving
+from tests.support.catalogue_topics import create_topics
 
 #: Whole subtrees of modules that take long to import, and Spark's.
 HEAVY = frozenset(
@@ -91,12 +92,9 @@ def test_settings_take_their_models(tmp_path: Path) -> None:
 
 
 def test_a_small_listing_takes_neither_arrow_nor_numpy(tmp_path: Path) -> None:
-    from broker_core.catalog import SqliteCatalog
-    from broker_core.names import TopicName
 
     path = tmp_path / "c.sqlite"
-    with SqliteCatalog(path) as catalog:
-        catalog.create(TopicName.parse("persistent://public/default/orders"))
+    create_topics(path, "persistent://public/default/orders")
     settings = Settings(pulsar={"listen": "127.0.0.1:0"}, catalog={"path": path})  # type: ignore[arg-type]
     needed = {"asyncio", "google.protobuf", "typer", "pydantic"}
     with serving(settings) as url:
@@ -177,16 +175,13 @@ def server(folder: Path, settings: str) -> Iterator[Server]:
 
 
 async def test_a_server_imports_nothing_once_it_is_ready(tmp_path: Path) -> None:
-    from broker_core.catalog import SqliteCatalog
-    from broker_core.names import TopicName
 
-    with SqliteCatalog(tmp_path / "c.sqlite") as catalog:
-        for name in ("orders-eu", "orders-us", "größe"):
-            catalog.create(
-                TopicName.parse(f"persistent://public/default/{name}"),
-                partitions=2,
-                properties={"region": "eu"},
-            )
+    create_topics(
+        tmp_path / "c.sqlite",
+        *(f"persistent://public/default/{name}" for name in ("orders-eu", "orders-us", "größe")),
+        partitions=2,
+        properties={"region": "eu"},
+    )
     settings = """
         [pulsar]
         listen = "127.0.0.1:0"

@@ -18,6 +18,7 @@ from broker_core.names import TopicName
 from broker_core.settings import Settings
 from tests.cli.conftest import Cli
 from tests.cli.server import serving
+from tests.support.catalogue_topics import create_topics
 from tests.support.forked_programs import forked_program
 from tests.support.narrowed import present
 from tests.support.ports import free_port
@@ -92,8 +93,7 @@ def test_topics_come_and_go_over_an_outage_until_ctrl_c(tmp_path: Path) -> None:
 
 
 def test_a_reader_that_leaves_ends_it_without_a_word(tmp_path: Path) -> None:
-    with SqliteCatalog(tmp_path / "topics.sqlite") as catalog:
-        catalog.create(TopicName.parse(ORDERS))
+    create_topics(tmp_path / "topics.sqlite", ORDERS)
     with (
         serving(settings(tmp_path, free_port())) as url,
         watching("--url", url, "--format", "ndjson") as process,

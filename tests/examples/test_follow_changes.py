@@ -18,6 +18,7 @@ from aiohttp import web
 
 from broker_core.catalog import SqliteCatalog
 from broker_core.names import NamespaceName, TopicName
+from tests.support.catalogue_topics import create_topics
 from tests.support.distributions import ROOT
 from tests.support.eventually import eventually
 from tests.support.forked_programs import forked_program
@@ -128,9 +129,7 @@ class Following:
         return await self.ended()
 
     def change(self, *names: str) -> None:
-        with SqliteCatalog(self.catalogue) as catalogue:
-            for name in names:
-                catalogue.create(topic(name), properties={"region": "eu"})
+        create_topics(self.catalogue, *(topic(name) for name in names), properties={"region": "eu"})
 
     @property
     def saved(self) -> str:

@@ -8,10 +8,8 @@ from typing import Any
 
 import pytest
 
-from broker_core.catalog import SqliteCatalog
 from broker_core.cli.command_tree import run
 from broker_core.errors import BrokerCoreError
-from broker_core.names import TopicName
 from broker_core.plugin_cli import Deletions, MassDeletion
 from broker_core_postgres.fill.sync.mirror import Mirror
 from broker_core_postgres.fill.sync.scope import EVERYTHING, Scope
@@ -20,6 +18,7 @@ from broker_core_postgres.mirror_success import read_successes, record_success
 from tests.postgres.fault_setup import serving
 from tests.postgres.fill.sync.mirror_setup import source_of
 from tests.support.admin_server import AdminServer, Fault
+from tests.support.catalogue_topics import create_topics
 from tests.support.eventually import eventually
 from tests.support.narrowed import present
 from tests.support.postgres_server import Database, PostgresServer
@@ -126,8 +125,7 @@ async def test_a_server_shows_what_it_knew_while_the_database_is_away() -> None:
 
 def test_the_status_says_it(database: Database, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "catalog.sqlite"
-    with SqliteCatalog(file) as catalog:
-        catalog.create(TopicName.parse("persistent://a/b/x"))
+    create_topics(file, "persistent://a/b/x")
     status = ["postgres", "status", "--dsn", database.dsn]
     assert run(status) == 0
     assert "mirror         none has succeeded\n" in capfd.readouterr().out

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from broker_core.catalog import SqliteCatalog
 from broker_core.names import NamespaceName, TopicName
 from tests.benchmarks.floor import floor_client
 from tests.benchmarks.growth.asking import Asking, Spent, changed_topics, least
@@ -13,6 +12,7 @@ from tests.benchmarks.growth.trees import BenchmarkFailed
 from tests.benchmarks.processes import cpu_seconds, resident, resident_peak
 from tests.benchmarks.subject import capacity
 from tests.benchmarks.wire_client import RawClient, get_topics_frame, read_answer
+from tests.support.catalogue_topics import create_topics
 
 __all__ = ["ask_questions"]
 
@@ -72,8 +72,9 @@ def _changed(one: Asking, turn: int, frame: bytes) -> bytes:
     """The question, after a topic was created somewhere."""
     topics = changed_topics(one.size)
     local = f"{topics[turn % len(topics)]}-asked-{turn}"
-    with SqliteCatalog(one.server.catalog) as catalog:
-        catalog.create(TopicName("persistent", NamespaceName.parse(one.about.namespace), local))
+    create_topics(
+        one.server.catalog, TopicName("persistent", NamespaceName.parse(one.about.namespace), local)
+    )
     return frame
 
 

@@ -8,6 +8,7 @@ import pytest
 from broker_core.catalog.catalog_errors import CatalogBusy, CatalogError, CatalogUnusable
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.names import NamespaceName, TopicName
+from tests.support.catalogue_topics import create_topics
 
 NAMESPACE = NamespaceName("public", "default")
 
@@ -48,8 +49,7 @@ def test_an_error_within_a_change_undoes_it(catalog: SqliteCatalog) -> None:
 
 
 def test_another_file_in_its_place_is_opened_anew(tmp_path: Path) -> None:
-    with SqliteCatalog(tmp_path / "new.sqlite") as other:
-        other.create(topic("theirs"))
+    create_topics(tmp_path / "new.sqlite", topic("theirs"))
     with SqliteCatalog(tmp_path / "c.sqlite") as catalog:
         catalog.create(topic("ours"))
         old = catalog.catalog_id

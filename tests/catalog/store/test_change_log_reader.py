@@ -15,6 +15,7 @@ from broker_core.catalog.store.log_rows import LogSpan, SpanBound
 from broker_core.change_log import CatalogVersion, Changes, Gap
 from broker_core.errors import ListingFailed
 from tests.catalog.listers import NAMESPACE, topic
+from tests.support.catalogue_topics import create_topics
 from tests.support.narrowed import of_type, present
 
 
@@ -32,8 +33,7 @@ async def test_a_version_is_known_at_once_and_is_the_newest(
     assert reader.version_now(NAMESPACE) == CatalogVersion(catalog.catalog_id, 0)
     catalog.create(topic("x"))
     assert reader.version_now(NAMESPACE) == catalog.version(NAMESPACE)
-    with SqliteCatalog(catalog.path) as other:
-        other.create(topic("y"))
+    create_topics(catalog.path, topic("y"))
     assert reader.version_now(NAMESPACE) == CatalogVersion(catalog.catalog_id, 2)
     assert await reader.version(NAMESPACE) == CatalogVersion(catalog.catalog_id, 2)
     # Without a commit the file is not read again.
@@ -73,8 +73,7 @@ async def test_no_names_are_known_of_another_catalogue(
     catalog.create(topic("x"))
     since = await reader.version(NAMESPACE)
     copied = tmp_path / "copy.sqlite"
-    with SqliteCatalog(copied) as other:
-        other.create(topic("x"))
+    create_topics(copied, topic("x"))
     copied.replace(catalog.path)
     assert await reader.recreated(NAMESPACE, since, since, 10) is None
 
@@ -139,8 +138,7 @@ async def test_a_locked_or_broken_file_is_an_error_of_the_log(tmp_path: Path) ->
 async def test_a_commit_of_anybody_is_another_state(catalog: SqliteCatalog, reader: CatalogLogReader) -> None:
     state = present(reader.state_now())
     assert reader.state_now() == state
-    with SqliteCatalog(catalog.path) as other:
-        other.create(topic("y"))
+    create_topics(catalog.path, topic("y"))
     assert reader.state_now() not in {state, None}
     catalog.path.unlink()
     assert reader.state_now() is None

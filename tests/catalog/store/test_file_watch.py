@@ -11,6 +11,7 @@ from broker_core.catalog.store.file_watch import FileWatch
 from broker_core.catalog.store.schema import pragma
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from tests.catalog.listers import NAMESPACE, put_another, topic
+from tests.support.catalogue_topics import create_topics
 from tests.support.narrowed import present
 
 
@@ -73,8 +74,7 @@ def test_only_a_commit_is_another_state(catalog: SqliteCatalog, watch: FileWatch
     assert watch.look()
     assert watch.state == state + 1
     assert number(watch) == 1
-    with SqliteCatalog(catalog.path) as other:
-        other.create(topic("y"))
+    create_topics(catalog.path, topic("y"))
     assert watch.look()
     assert watch.state == state + 2
     assert number(watch) == 2

@@ -12,6 +12,7 @@ import pytest
 from broker_core.catalog import SqliteCatalog
 from broker_core.catalog.store.change_log_reader import WriteNotices
 from broker_core.names import NamespaceName, TopicName
+from tests.support.catalogue_topics import create_topics
 from tests.support.eventually import eventually
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="inotify is Linux's")
@@ -64,8 +65,7 @@ async def test_reading_is_not_reported(catalog: SqliteCatalog) -> None:
 
 
 async def test_a_file_in_its_place_is_reported_and_watched(catalog: SqliteCatalog, tmp_path: Path) -> None:
-    with SqliteCatalog(tmp_path / "new.sqlite") as new:
-        new.create(TopicName("persistent", A, "x"))
+    create_topics(tmp_path / "new.sqlite", TopicName("persistent", A, "x"))
     notices, told = WriteNotices(catalog.path), []
     assert notices.next("one", lambda: told.append("replaced"))
     (tmp_path / "new.sqlite").replace(catalog.path)

@@ -3,10 +3,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from broker_core.catalog import SqliteCatalog
 from broker_core.cli.startup_checks.authorization_rules import authorization_checks, names_lost_checks
-from broker_core.names import TopicName
 from tests.cli.startup_checks.findings import levels, settings, text
+from tests.support.catalogue_topics import create_topics
 
 RULES: list[dict[str, Any]] = [
     {"roles": ["team-*"], "namespaces": ["acme/*"], "actions": ["list", "lookup"]},
@@ -80,9 +79,7 @@ def test_what_roles_gain_and_lose_by_one_table_of_rights_is_said() -> None:
 
 def test_names_that_rules_about_topics_take_away(tmp_path: Path) -> None:
     path = tmp_path / "topics.sqlite"
-    with SqliteCatalog(path) as catalog:
-        for number in range(10):
-            catalog.create(TopicName.parse(f"persistent://acme/shop/orders-{number}"))
+    create_topics(path, *(f"persistent://acme/shop/orders-{number}" for number in range(10)))
     rules = [*RULES[:1], {**RULES[1], "effect": "deny", "topics": ["*-1", "*-2"]}]
     table = settings(authorization={"rules": rules}, catalog={"path": str(path)})
     (found,) = names_lost_checks(table)
@@ -109,8 +106,7 @@ def test_names_that_rules_about_topics_take_away(tmp_path: Path) -> None:
         == "a role that matches team-* and *-ext does not see 2 of 10 in acme/shop: some clients unsubscribe"
     )
     # A name with a dot is matched by what could be a regular expression, and a namespace without topics tells nothing.
-    with SqliteCatalog(path) as catalog:
-        catalog.create(TopicName.parse("persistent://acme/shop/orders.eu"))
+    create_topics(path, "persistent://acme/shop/orders.eu")
     rules += [{**rules[1], "topics": ["orders.*", "refund.*", "ledger"]}]
     rules += [{**rules[1], "namespaces": ["acme/none"]}]
     warned = [

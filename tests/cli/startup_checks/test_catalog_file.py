@@ -13,6 +13,7 @@ from broker_core.names import TopicName
 from broker_core.settings import Settings
 from tests.catalog.old_files import old_file
 from tests.cli.startup_checks.findings import levels, settings, text
+from tests.support.catalogue_topics import create_topics
 
 
 def catalog(path: Path, *keys: str) -> Settings:
@@ -70,8 +71,7 @@ def test_where_no_topic_has_a_property_none_is_named(tmp_path: Path) -> None:
 
 def test_a_catalogue_that_can_only_be_read_is_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "c.sqlite"
-    with SqliteCatalog(path) as opened:
-        opened.create(TopicName.parse("persistent://a/b/x"))
+    create_topics(path, "persistent://a/b/x")
     access = os.access
     monkeypatch.setattr(  # root may do anything
         os, "access", lambda place, mode: access(place, mode) and (Path(place) != path or not mode & os.W_OK)
@@ -83,8 +83,7 @@ def test_a_catalogue_that_can_only_be_read_is_served(tmp_path: Path, monkeypatch
 
 def test_a_folder_of_snapshots_that_others_can_write_is_told_of(tmp_path: Path) -> None:
     path = tmp_path / "c.sqlite"
-    with SqliteCatalog(path) as opened:
-        opened.create(TopicName.parse("persistent://a/b/x"))
+    create_topics(path, "persistent://a/b/x")
     folder = tmp_path / "c.sqlite.snapshots"
     folder.mkdir(0o700)
     assert levels(catalog_checks(catalog(path))) == {"catalog.path": "ok"}

@@ -5,9 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from broker_core.catalog import SqliteCatalog
 from broker_core.cli.startup_checks.kafka_upstream import kafka_upstream_checks
-from broker_core.names import TopicName
 from broker_core.plugin_api.check_findings import Check
 from broker_core.settings import (
     CatalogSettings,
@@ -17,6 +15,7 @@ from broker_core.settings import (
     UpstreamSettings,
 )
 from broker_core.wire.kafka import METADATA, SASL_AUTHENTICATE, SASL_HANDSHAKE, Api, Fields
+from tests.support.catalogue_topics import create_topics
 from tests.support.fake_cluster import FakeCluster
 from tests.support.kafka_gateway import address_of
 from tests.support.kafka_serving import kafka_broker
@@ -55,8 +54,7 @@ async def test_a_namespace_with_other_topics_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("broker_core.broker.kafka_gateway._LOOK", 0.5)
-    with SqliteCatalog(tmp_path / "catalog.sqlite") as catalog:
-        catalog.create(TopicName.parse("persistent://public/default/a"))
+    create_topics(tmp_path / "catalog.sqlite", "persistent://public/default/a")
     found, *_ = await checks(tmp_path / "catalog.sqlite", f"127.0.0.1:{free_port()}", "20000")
     assert (found.level, found.name) == ("error", "kafka.upstream.namespace")
     assert found.text.startswith("public/default holds 1 topic of the catalogue, which nobody would be shown")

@@ -32,7 +32,8 @@ async def start(log: PostgresChangeLog) -> CatalogVersion:
 
 
 async def test_it_is_a_change_log(server_pools: ServerPools) -> None:
-    log = of_type(PostgresChangeLog(server_pools), ChangeLog)
+    log = PostgresChangeLog(server_pools)
+    assert isinstance(log, ChangeLog)
     assert log.name == "postgres"
     assert log.version_now(NAMESPACE) is None
 

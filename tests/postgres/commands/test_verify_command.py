@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from broker_core.catalog import SqliteCatalog
 from broker_core.cli.command_tree import run
-from broker_core.names import TopicName
+from tests.support.catalogue_topics import create_topics
 from tests.support.postgres_server import Database
 
 
@@ -17,9 +16,7 @@ def test_differences_are_named_fixed_and_gone(
     database: Database, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "catalog.sqlite"
-    with SqliteCatalog(path) as catalog:
-        catalog.create(TopicName.parse("persistent://a/b/x"))
-        catalog.create(TopicName.parse("persistent://a/b/y"))
+    create_topics(path, "persistent://a/b/x", "persistent://a/b/y")
     common = ["--catalog", str(path), "--dsn", database.dsn]
     assert run(["postgres", "sync", *common]) == 0
     assert run(["postgres", "verify", *common]) == 0

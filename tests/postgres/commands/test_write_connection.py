@@ -5,12 +5,11 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from broker_core.catalog import SqliteCatalog
 from broker_core.cli.command_tree import run
-from broker_core.names import TopicName
 from broker_core_postgres.commands.write_connection import writing_failure
 from broker_core_postgres.schema.schema_version import migrations
 from tests.postgres.schema.old_schema import make_old
+from tests.support.catalogue_topics import create_topics
 from tests.support.postgres_server import Database, run_apart
 
 
@@ -38,8 +37,7 @@ def test_a_relation_of_ones_own_is_not_filled(
     config.write_text(f'[plugins.postgres]\ndsn = "{database.dsn}"\nrelation = "mine"\n')
     file, catalog = tmp_path / "names.txt", tmp_path / "catalog.sqlite"
     file.write_text("x\n")
-    with SqliteCatalog(catalog) as made:
-        made.create(TopicName.parse("persistent://a/b/x"))
+    create_topics(catalog, "persistent://a/b/x")
     words = [{"FILE": str(file), "CATALOG": str(catalog)}.get(word, word) for word in command]
     assert run(["postgres", *words, "--config", str(config)]) == code
     said = capfd.readouterr().err
@@ -71,8 +69,7 @@ def test_who_writes_migrates_an_older_schema(
     config.write_text(f'[plugins.postgres]\ndsn = "{empty_database.dsn}"\n')
     file, catalog = tmp_path / "names.txt", tmp_path / "catalog.sqlite"
     file.write_text("x\n")
-    with SqliteCatalog(catalog) as made:
-        made.create(TopicName.parse("persistent://a/b/x"))
+    create_topics(catalog, "persistent://a/b/x")
     words = [{"FILE": str(file), "CATALOG": str(catalog)}.get(word, word) for word in command]
     if command[0] in {"sync", "verify"}:
         words.append("--allow-mass-deletions")

@@ -10,11 +10,10 @@ import pytest
 
 from broker_core import hookimpl
 from broker_core.broker import Broker
-from broker_core.catalog import SqliteCatalog
 from broker_core.cli.commands.operate.reload import _lines
-from broker_core.names import TopicName
 from broker_core.settings import Settings, load_settings
 from tests.cli.conftest import Cli, Said
+from tests.support.catalogue_topics import create_topics
 
 
 def _said(said: Said) -> str:
@@ -63,9 +62,7 @@ async def test_reload_and_check(cli: Cli, tmp_path: Path) -> None:
 
 async def test_a_dry_run_says_how_many_names_a_role_loses(cli: Cli, tmp_path: Path) -> None:
     file = tmp_path / "f.toml"
-    with SqliteCatalog(tmp_path / "c.sqlite") as filled:
-        for number in range(10):
-            filled.create(TopicName.parse(f"persistent://a/b/t{number}"))
+    create_topics(tmp_path / "c.sqlite", *(f"persistent://a/b/t{number}" for number in range(10)))
 
     def write(topics: str, super_roles: str = '["boss"]', catalog: str = "c", behind: str = "") -> None:
         file.write_text(

@@ -9,7 +9,6 @@ from broker_core.names import NamespaceName
 from broker_core_spark.serving.changes.overlay import states_after
 from broker_core_spark.serving.changes.table_change_log import TableChangeLog
 from broker_core_spark.store.table_changes_file import TableChanges
-from tests.support.narrowed import of_type
 
 
 async def test_it_has_the_changes_of_each_namespace() -> None:
@@ -18,7 +17,8 @@ async def test_it_has_the_changes_of_each_namespace() -> None:
         ("a/b", "persistent", "gone"): None,
         ("a/c", "non-persistent", "x"): {},
     }
-    log = of_type(TableChangeLog("static", TableChanges("ab" * 32, 7, datetime.now(UTC), names)), ChangeLog)
+    log = TableChangeLog("static", TableChanges("ab" * 32, 7, datetime.now(UTC), names))
+    assert isinstance(log, ChangeLog)
     place = NamespaceName.parse("a/b")
     assert await log.catalog_id() == "static"
     assert log.version_now(place) == await log.version(place) == CatalogVersion("static", 7)
