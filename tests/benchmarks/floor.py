@@ -5,6 +5,7 @@ python -m tests.benchmarks.floor BYTES    prints its port, answers one connectio
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import struct
 import subprocess
@@ -32,12 +33,13 @@ def floor(size: int) -> float:
 def floor_client(size: int) -> Iterator[RawClient]:
     """A client of a process that answers everything with a frame of ``size`` bytes, which it has ready."""
     command = [sys.executable, "-m", "tests.benchmarks.floor", str(size)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
-        client = RawClient(("127.0.0.1", int(present(server.stdout).readline())), size + 65_536)
-        try:
-            yield client
-        finally:
-            client.close()
+    with (
+        subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server,
+        contextlib.closing(
+            RawClient(("127.0.0.1", int(present(server.stdout).readline())), size + 65_536)
+        ) as client,
+    ):
+        yield client
 
 
 def _answer(size: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 
@@ -44,8 +45,7 @@ def capacity(size: int) -> int:
 
 def check_answers(address: tuple[str, int], size: int) -> str:
     """Ask each question once and look at the answer; the hash of everything. Outside of all measurements."""
-    client = RawClient(address, capacity(size))
-    try:
+    with contextlib.closing(RawClient(address, capacity(size))) as client:
         everything = read_answer(client.ask(get_topics_frame(1, namespace_of(size))))
         if everything.error is not None or everything.topics_hash is None:
             raise RuntimeError(f"the listing of {size} topics failed: {everything.error}")
@@ -59,8 +59,6 @@ def check_answers(address: tuple[str, int], size: int) -> str:
                 if answer.changed is (question.name == "unchanged"):
                     raise RuntimeError(f"{question.name} of {size}: {answer}")
         return everything.topics_hash
-    finally:
-        client.close()
 
 
 def run_questions(
@@ -68,12 +66,9 @@ def run_questions(
 ) -> Figures:
     """Measure all questions on one connection, then the prefix question on sixteen."""
     figures = Figures()
-    client = RawClient(address, capacity(size))
-    try:
+    with contextlib.closing(RawClient(address, capacity(size))) as client:
         for question in questions(size, everything_hash):
             figures.latency[question.name] = _both(client, question, effort)
-    finally:
-        client.close()
     prefix = questions(size, everything_hash)[0]
     for patterns in (ROTATING, REPEATING):
         figures.listings_per_second[patterns] = asked_at_once(

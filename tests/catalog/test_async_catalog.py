@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import AsyncIterator
 from functools import partial
@@ -124,19 +125,15 @@ P = TopicName.parse(f"{X}-partition-1")
 
 
 async def test_topics_are_read_and_changed(tmp_path: Path) -> None:
-    with SqliteCatalog(tmp_path / "topics.sqlite") as file:
-        catalog = AsyncCatalog(file)
-        try:
-            (write,) = await catalog.edit(X.namespace, [Edit(X, creation(X, 2))])
-            assert isinstance(write, TopicWrite)
-            there = present(write.after)
-            assert file.version(X.namespace) == write.version
-            assert file.topic(X) == file.topic(P) == there
-            assert await catalog.found([P, X]) == [(there, 0), (there, 2)]
-            assert catalog.found_now([X]) is None
-            assert catalog.topics_by_id_now([there.topic_id]) is None
-            assert await catalog.topics_by_id([there.topic_id]) == [there]
-            assert file.taken_names(X.namespace, ["x_y", "z"]) == {"x_y": "x.y"}
-            assert catalog.counts.count([X.namespace])[0].names == (2, 0)
-        finally:
-            catalog.close()
+    with SqliteCatalog(tmp_path / "topics.sqlite") as file, contextlib.closing(AsyncCatalog(file)) as catalog:
+        (write,) = await catalog.edit(X.namespace, [Edit(X, creation(X, 2))])
+        assert isinstance(write, TopicWrite)
+        there = present(write.after)
+        assert file.version(X.namespace) == write.version
+        assert file.topic(X) == file.topic(P) == there
+        assert await catalog.found([P, X]) == [(there, 0), (there, 2)]
+        assert catalog.found_now([X]) is None
+        assert catalog.topics_by_id_now([there.topic_id]) is None
+        assert await catalog.topics_by_id([there.topic_id]) == [there]
+        assert file.taken_names(X.namespace, ["x_y", "z"]) == {"x_y": "x.y"}
+        assert catalog.counts.count([X.namespace])[0].names == (2, 0)

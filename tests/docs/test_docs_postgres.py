@@ -34,11 +34,8 @@ def database() -> Iterator[Database]:
 
 def query(database: Database, statement: str, *arguments: object) -> list[tuple[Any, ...]]:
     async def ask() -> list[tuple[Any, ...]]:
-        connection = await database.connect()
-        try:
+        async with database.connected() as connection:
             return [tuple(row) for row in await connection.fetch(statement, *arguments)]
-        finally:
-            await connection.close()
 
     return run_apart(ask)
 

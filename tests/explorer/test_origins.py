@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from pathlib import Path
 from typing import Any, Final
@@ -71,8 +72,7 @@ def test_a_page_of_a_name_that_was_made_to_stand_for_the_server_reads_and_change
     listed = f"http://{served.ready['http']}/v1/namespaces/public/default/topics"
     port = served.ready["http"].rpartition(":")[2]
     rebound, elsewhere = f"http://{REBOUND}:{port}", f"http://{REBOUND}:8888"
-    context = browser.new_context()
-    try:
+    with contextlib.closing(browser.new_context()) as context:
         page = context.new_page()
         before = page.request.get(listed).json()["items"]
         for origin in (rebound, elsewhere):
@@ -84,5 +84,3 @@ def test_a_page_of_a_name_that_was_made_to_stand_for_the_server_reads_and_change
             assert statuses == ({421} if origin == rebound else {"TypeError"}), said
             assert all("orders" not in text and "broker_core" not in text for _, text in said)
         assert len(before) == len(page.request.get(listed).json()["items"]) > 0
-    finally:
-        context.close()

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import tempfile
@@ -45,8 +46,7 @@ class Exchange:
 
 def ask(host: str, port: int, asked: Exchange, headers: dict[str, str] | None = None) -> dict[str, Any]:
     """Send the path as it is written; status, content type and body of the answer."""
-    connection = http.client.HTTPConnection(host, port, timeout=60)
-    try:
+    with contextlib.closing(http.client.HTTPConnection(host, port, timeout=60)) as connection:
         sent = dict(headers or {})
         if asked.content is not None:
             sent["Content-Type"] = asked.content
@@ -54,8 +54,6 @@ def ask(host: str, port: int, asked: Exchange, headers: dict[str, str] | None = 
         connection.request(asked.method, asked.path, body, sent)
         response = connection.getresponse()
         said = response.read()
-    finally:
-        connection.close()
     found: dict[str, Any] = {"status": response.status}
     content = response.getheader("Content-Type")
     if content is not None:

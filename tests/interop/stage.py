@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,8 +25,7 @@ def publish(service_url: str, folder: Path, topics: Iterable[str], text: str) ->
     """Send ``text`` to each topic; the pairs (topic, text) to expect. The client's log is in the folder."""
     # The client logs to standard output otherwise.
     logger = pulsar.FileLogger(pulsar.LoggerLevel.Warn, str(folder / "publisher.log"))
-    client = pulsar.Client(service_url, logger=logger)
-    try:
+    with contextlib.closing(pulsar.Client(service_url, logger=logger)) as client:
         sent = set()
         for topic in topics:
             producer = client.create_producer(topic)
@@ -33,8 +33,6 @@ def publish(service_url: str, folder: Path, topics: Iterable[str], text: str) ->
             producer.close()
             sent.add((topic, text))
         return sent
-    finally:
-        client.close()
 
 
 @dataclass(frozen=True)

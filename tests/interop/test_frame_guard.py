@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import pulsar
@@ -57,13 +58,10 @@ def test_java_gets_a_listing_over_its_limit_and_messages_over_the_brokers_fail_a
 def _refusal(url: str, topic: str, folder: Path) -> str:
     """What a C++ producer says of a message of 6 MB, after it has listed the namespace at this URL."""
     logger = pulsar.FileLogger(pulsar.LoggerLevel.Warn, str(folder / "producer.log"))
-    client = pulsar.Client(url, logger=logger)
-    try:
+    with contextlib.closing(pulsar.Client(url, logger=logger)) as client:
         assert client.get_topic_partitions(topic) == [topic]
         producer = client.create_producer(topic)
         producer.send(b"small")
         with pytest.raises(pulsar.PulsarException) as refused:
             producer.send(b"x" * MESSAGE)
         return f"{type(refused.value).__name__}: {refused.value}"
-    finally:
-        client.close()

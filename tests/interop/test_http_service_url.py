@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import urllib.request
 from collections.abc import Iterator
@@ -21,15 +22,14 @@ _MILLISECONDS = 60_000
 
 @contextmanager
 def _client(served: Served, log: Path) -> Iterator[pulsar.Client]:
-    client = pulsar.Client(
-        f"http://{served.ready['http']}",
-        operation_timeout_seconds=20,
-        logger=pulsar.FileLogger(pulsar.LoggerLevel.Warn, str(log)),
-    )
-    try:
+    with contextlib.closing(
+        pulsar.Client(
+            f"http://{served.ready['http']}",
+            operation_timeout_seconds=20,
+            logger=pulsar.FileLogger(pulsar.LoggerLevel.Warn, str(log)),
+        )
+    ) as client:
         yield client
-    finally:
-        client.close()
 
 
 def test_it_produces_and_consumes_through_a_gateway(pulsar_broker: PulsarBroker, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -42,11 +43,8 @@ def server(gate: Gate, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kaf
 
 @contextmanager
 def _kafka(server: KafkaServed) -> Iterator[KafkaAdminClient]:
-    client = KafkaAdminClient(bootstrap_servers=server.clients.bootstrap)
-    try:
+    with contextlib.closing(KafkaAdminClient(bootstrap_servers=server.clients.bootstrap)) as client:
         yield client
-    finally:
-        client.close()
 
 
 def _of_kafka(client: KafkaAdminClient) -> list[str]:

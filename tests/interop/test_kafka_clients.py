@@ -5,6 +5,7 @@ What they make of a real broker's is recorded (record_kafka_clients.py).
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -41,11 +42,8 @@ def test_administers_topics_as_at_a_broker(client: str, server: KafkaServed, tmp
 
 @pytest.mark.parametrize("server", ["plain"], indirect=True)
 def test_apis_that_a_broker_has_too_are_of_the_same_versions(server: KafkaServed) -> None:
-    ask = RawRequests(server.clients)
-    try:
+    with contextlib.closing(RawRequests(server.clients)) as ask:
         here, broker = ask.api_versions(4), recorded()["raw"]["v/api_versions_v4"]
-    finally:
-        ask.close()
     ranges, expected = (
         {row["api_key"]: (row["min_version"], row["max_version"]) for row in answer["api_keys"]}
         for answer in (here, broker)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import urllib.parse
 import urllib.request
@@ -65,26 +66,20 @@ class Cluster:
 
 def rows(database: Database, namespace: str) -> dict[str, dict[str, str]]:
     async def read() -> Any:
-        connection = await database.connect()
-        try:
+        async with database.connected() as connection:
             return await connection.fetch(
                 "SELECT domain || '://' || namespace || '/' || local_name, properties::text"
                 " FROM broker_core.topics WHERE namespace = $1",
                 namespace,
             )
-        finally:
-            await connection.close()
 
     return {name: json.loads(text) for name, text in run_apart(read)}
 
 
 def versions(database: Database) -> dict[str, int]:
     async def read() -> Any:
-        connection = await database.connect()
-        try:
+        async with database.connected() as connection:
             return await connection.fetch("SELECT namespace, version FROM broker_core.namespaces")
-        finally:
-            await connection.close()
 
     return dict(run_apart(read))
 
@@ -119,8 +114,7 @@ def test_a_cluster_is_mirrored_compared_and_mended(
     common = ["--admin-url", cluster.url, "--dsn", mirror.dsn, "--tries", "3"]
     sync, verify = ["postgres", "sync", *common], ["postgres", "verify", "--json", *common]
     logger = pulsar.FileLogger(pulsar.LoggerLevel.Warn, str(tmp_path / "client.log"))
-    client = pulsar.Client(pulsar_broker.service_url, logger=logger)
-    try:
+    with contextlib.closing(pulsar.Client(pulsar_broker.service_url, logger=logger)) as client:
         # Topics that are not persistent are there for as long as somebody uses them.
         producer = client.create_producer("non-persistent://public/mirrored/live")
         assert run(sync) == 0, capfd.readouterr().err
@@ -182,8 +176,6 @@ def test_a_cluster_is_mirrored_compared_and_mended(
         }
 
         producer.close()
-    finally:
-        client.close()
 
 
 def test_topics_as_pulsar_admin_and_clients_make_them(
@@ -206,8 +198,7 @@ def test_topics_as_pulsar_admin_and_clients_make_them(
     told = {"partitions": 1, "properties": {"by": "hand"}}
     cluster.call("PUT", "non-persistent/public/by-hand/told/partitions", told, _PARTITIONED)
     logger = pulsar.FileLogger(pulsar.LoggerLevel.Warn, str(tmp_path / "client.log"))
-    client = pulsar.Client(pulsar_broker.service_url, logger=logger)
-    try:
+    with contextlib.closing(pulsar.Client(pulsar_broker.service_url, logger=logger)) as client:
         client.create_producer("non-persistent://public/by-hand/told")
         expected["public/by-hand"]["non-persistent://public/by-hand/told-partition-0"] = {"by": "hand"}
         for domain in ("persistent", "non-persistent"):
@@ -240,8 +231,6 @@ def test_topics_as_pulsar_admin_and_clients_make_them(
             for name, listed in expected.items():
                 assert run(["list", name, "--mode", "all", "--url", served.service_url]) == 0
                 assert set(capfd.readouterr().out.splitlines()) == listed.keys()
-    finally:
-        client.close()
 
 
 def test_a_broker_that_stops_empties_nothing(

@@ -47,9 +47,6 @@ async def test_the_ids_of_the_database_are_those_of_kafka(
     assert told[0] == told[1]
     assert len(set(told[0].values()) - {uuid.UUID(int=0)}) == 2
     if relation is None:
-        connection = await database.connect()
-        try:
+        async with database.connected() as connection:
             stored = await connection.fetch("SELECT matched, topic_id FROM broker_core.topics")
-        finally:
-            await connection.close()
         assert dict(stored) == told[0]

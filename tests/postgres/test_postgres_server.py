@@ -23,9 +23,6 @@ async def test_databases_have_nothing_of_each_other(postgres_server: PostgresSer
 
 
 async def tables_of(database: Database, schema: str) -> set[str]:
-    connection = await database.connect()
-    try:
+    async with database.connected() as connection:
         rows = await connection.fetch("SELECT tablename FROM pg_tables WHERE schemaname = $1", schema)
-    finally:
-        await connection.close()
     return {row["tablename"] for row in rows}

@@ -35,11 +35,8 @@ async def test_of_a_database_that_can_be_served_from(connection: Any, database: 
 
 
 async def test_of_one_that_cannot(empty_database: Database) -> None:
-    connection = await empty_database.connect()
-    try:
+    async with empty_database.connected() as connection:
         status = await read_status(connection)
-    finally:
-        await connection.close()
     assert status.schema == 0
     assert "run `broker-core postgres migrate`" in present(status.problem)
     assert status.namespaces == []

@@ -22,7 +22,8 @@ import stat
 import subprocess
 import tempfile
 import threading
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -97,6 +98,15 @@ class Database:
     async def connect(self, user: str = "postgres", **options: Any) -> Any:
         """An asyncpg connection, to be closed by the caller."""
         return await asyncpg.connect(self.dsn_of(user), **options)
+
+    @asynccontextmanager
+    async def connected(self, user: str = "postgres", **options: Any) -> AsyncIterator[Any]:
+        """An asyncpg connection while the block runs."""
+        connection = await self.connect(user, **options)
+        try:
+            yield connection
+        finally:
+            await connection.close()
 
     def sql(self, statements: str) -> None:
         """Run statements without parameters, one after the other, outside of any event loop."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -37,10 +38,7 @@ def measure_namespaces(tree: Tree, catalog: Path, count: int) -> dict[str, float
 
 def _cpu_each(server: RunningServer, frames: Sequence[bytes]) -> float:
     """Processor seconds of the server for each of these questions; all answers have the same size."""
-    client = RawClient(server.address)
-    try:
+    with contextlib.closing(RawClient(server.address)) as client:
         begun = cpu_seconds(server.pid)
         pipelined(client, frames)
         return (cpu_seconds(server.pid) - begun) / len(frames)
-    finally:
-        client.close()

@@ -148,11 +148,8 @@ def _peer(server: PostgresServer, work: Path, size: int) -> dict[str, Any]:
             @contextlib.contextmanager
             def client(name: str) -> Iterator[RawClient]:
                 # One for each turn: meanwhile the other one's pings would go unanswered.
-                opened = RawClient(addresses[name], capacity(size))
-                try:
+                with contextlib.closing(RawClient(addresses[name], capacity(size))) as opened:
                     yield opened
-                finally:
-                    opened.close()
 
             answers = {}
             for name in addresses:

@@ -6,6 +6,7 @@ server's has a part in what is expected.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -125,8 +126,7 @@ def check_questions(address: tuple[str, int], devices: Devices, turns: Sequence[
     topics = [(devices.local_name(number), devices.properties(number)) for number in range(devices.size)]
     topics.sort()
     assert all(first[0] != second[0] for first, second in pairwise(topics))
-    client = RawClient(address, capacity(devices.size))
-    try:
+    with contextlib.closing(RawClient(address, capacity(devices.size))) as client:
         for question in asked(devices):
             for turn in turns[:1] if question.distinct == 1 else turns:
                 matches = question.matches(turn)
@@ -144,8 +144,6 @@ def check_questions(address: tuple[str, int], devices: Devices, turns: Sequence[
                 if answer.error is not None or answer.changed or answer.topics:
                     raise RuntimeError(f"{question.name} of {devices.size:,}: {answer}")
         return everything
-    finally:
-        client.close()
 
 
 def _hash(namespace: str, names: list[str]) -> str:

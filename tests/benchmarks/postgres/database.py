@@ -142,8 +142,7 @@ async def _copy_then_index(database: Database, devices: Devices) -> None:
                 for number in range(first, min(first + 10_000, devices.size))
             ).encode()
 
-    connection = await database.connect()
-    try:
+    async with database.connected() as connection:
         indexes = await connection.fetch(
             "SELECT indexrelid::regclass::text AS name, pg_get_indexdef(indexrelid) AS made FROM pg_index "
             "WHERE indrelid = 'broker_core.topics'::regclass AND NOT indisprimary"
@@ -160,8 +159,6 @@ async def _copy_then_index(database: Database, devices: Devices) -> None:
         for index in indexes:
             await connection.execute(index["made"])
         await connection.execute("VACUUM ANALYZE broker_core.topics")
-    finally:
-        await connection.close()
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import sqlite3
@@ -18,8 +19,7 @@ def staged(
     *lines: object, partitioned: tuple[str, ...] = ()
 ) -> tuple[Staged, dict[str, tuple[str, str | None]]]:
     data = "\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines).encode()
-    connection = sqlite3.connect(":memory:", isolation_level=None)
-    try:
+    with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         report = stage_file(
             connection,
             NAMESPACE,
@@ -29,8 +29,6 @@ def staged(
         )
         rows = connection.execute("SELECT base, listed, properties FROM temp.staged").fetchall()
         return report, {base: (listed, properties) for base, listed, properties in rows}
-    finally:
-        connection.close()
 
 
 def test_a_topic_is_one_row() -> None:

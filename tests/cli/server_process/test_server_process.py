@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import fcntl
 import json
 import os
@@ -210,8 +211,7 @@ def _bad_frames(address: tuple[str, int], count: int) -> None:
 
 
 def test_bad_frames_and_a_log_that_nobody_reads_stop_nobody(tmp_path: Path) -> None:
-    server = Unread(tmp_path, "--debug")
-    try:
+    with contextlib.closing(Unread(tmp_path, "--debug")) as server:
         with socket.create_connection(server.address, timeout=60) as other:
             _bad_frames(server.address, 300)
             other.sendall(commands.ping())
@@ -222,14 +222,11 @@ def test_bad_frames_and_a_log_that_nobody_reads_stop_nobody(tmp_path: Path) -> N
         assert 250 < server.sample('broker_core_log_dropped_total{reason="rate"}') <= 299
         server.process.terminate()
         assert server.process.wait(60) == 0
-    finally:
-        server.close()
 
 
 def test_a_plugin_that_talks_to_nobody_stops_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = _with_plugin(tmp_path, monkeypatch, PLUGIN_THAT_TALKS.format(lines=100))
-    server = Unread(tmp_path, "--config", config)
-    try:
+    with contextlib.closing(Unread(tmp_path, "--config", config)) as server:
 
         async def ask() -> None:
             async with LookupSession("pulsar://{}:{}".format(*server.address)) as client:
@@ -240,8 +237,6 @@ def test_a_plugin_that_talks_to_nobody_stops_nobody(tmp_path: Path, monkeypatch:
         assert server.sample('broker_core_log_dropped_total{reason="full"}') > 1000
         server.process.terminate()
         assert server.process.wait(60) == 0
-    finally:
-        server.close()
 
 
 def test_lines_that_somebody_reads_are_all_there(

@@ -139,8 +139,7 @@ async def test_writers_come_one_after_the_other_and_readers_do_not_wait(
 
 
 async def test_whoever_writes_by_sql_meanwhile_is_waited_for(database: Database, connection: Any) -> None:
-    other = await database.connect()
-    try:
+    async with database.connected() as other:
         await stage(connection, {"x": '{"k": "1"}', "y": None})
         transaction = other.transaction()
         await transaction.start()
@@ -154,5 +153,3 @@ async def test_whoever_writes_by_sql_meanwhile_is_waited_for(database: Database,
         await merging
         texts = {name: text for name, (text, _) in (await rows(connection)).items()}
         assert texts == {"x": '{"k": "1"}', "y": "{}"}
-    finally:
-        await other.close()

@@ -148,8 +148,7 @@ def test_loads_are_what_the_rules_say(database: Database, examples: int) -> None
 
     async def bring_all(files: list[tuple[list[Line], bool]]) -> None:
         model: dict[str, Model] = {}
-        connection = await database.connect()
-        try:
+        async with database.connected() as connection:
             await connection.execute("SELECT broker_core.forget_namespace('a/b')")
             for lines, exact in files:
                 state, before = await names(connection), await version(connection)
@@ -171,8 +170,6 @@ def test_loads_are_what_the_rules_say(database: Database, examples: int) -> None
                 assert (told.names, told.added, told.removed) == (report.names, report.added, report.removed)
                 if state:
                     assert (await version(connection) > before) == (found != state)
-        finally:
-            await connection.close()
 
     @settings(max_examples=examples, deadline=None)
     @given(st.lists(st.tuples(LINES, st.booleans()), max_size=4), st.sampled_from([64, 1 << 20]))

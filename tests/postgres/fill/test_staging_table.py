@@ -33,8 +33,7 @@ HOSTILE = [
 
 
 async def test_names_and_properties_come_through_copy_as_they_are(empty_database: Database) -> None:
-    connection = await empty_database.connect()
-    try:
+    async with empty_database.connected() as connection:
         staging = StagingTables(connection).names
         await staging.create(keep=True)
         texts = ['{"k": "\\\\ \\t \\n"}', None] * (len(HOSTILE) // 2)
@@ -56,13 +55,10 @@ async def test_names_and_properties_come_through_copy_as_they_are(empty_database
             ("non-persistent", "t\t\\", name, stated[name], 1, False) for name in names
         ]
         await staging.drop()
-    finally:
-        await connection.close()
 
 
 async def test_what_parts_say_about_a_topic_is_merged(empty_database: Database) -> None:
-    connection = await empty_database.connect()
-    try:
+    async with empty_database.connected() as connection:
         async with connection.transaction():
             staging = StagingTables(connection).names
             await staging.create()
@@ -85,8 +81,6 @@ async def test_what_parts_say_about_a_topic_is_merged(empty_database: Database) 
             ("persistent", "x", "x-partition-1", '{"v": "3"}', 0, True),
             ("persistent", None, "y", None, 0, True),
         ]
-    finally:
-        await connection.close()
 
 
 async def test_what_the_source_raises_is_raised_and_leaves_nothing(empty_database: Database) -> None:
@@ -94,12 +88,9 @@ async def test_what_the_source_raises_is_raised_and_leaves_nothing(empty_databas
         yield copy_rows("a/b", "persistent", ["x"])
         raise LookupError("no more")
 
-    connection = await empty_database.connect()
-    try:
+    async with empty_database.connected() as connection:
         staging = StagingTables(connection).names
         await staging.create(keep=True)
         with pytest.raises(LookupError, match="no more"):
             await staging.copy(broken())
         assert await connection.fetchval("SELECT count(*) FROM pg_temp.broker_core_staged") == 0
-    finally:
-        await connection.close()

@@ -11,22 +11,16 @@ _ANALYZED = "SELECT reltuples::int FROM pg_class WHERE oid = 'broker_core.topics
 
 
 async def test_the_planner_learns_of_a_load(database: Database) -> None:
-    connection = await database.connect()
-    try:
+    async with database.connected() as connection:
         names = "\n".join(f"topic-{number}" for number in range(12_000))
         report = await load_topics(connection, NamespaceName("a", "b"), io.BytesIO(names.encode()))
         await maintain_topics(connection, 0)
         assert await connection.fetchval(_ANALYZED) <= 0
         await maintain_topics(connection, report.added)
         assert await connection.fetchval(_ANALYZED) == 12_000
-    finally:
-        await connection.close()
 
 
 async def test_that_it_cannot_is_no_failure(empty_database: Database) -> None:
-    connection = await empty_database.connect()
-    try:
+    async with empty_database.connected() as connection:
         await maintain_topics(connection, 1)
         assert await connection.fetchval("SELECT 1") == 1
-    finally:
-        await connection.close()

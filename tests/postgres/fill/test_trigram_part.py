@@ -112,8 +112,7 @@ async def test_what_is_small_or_there_already_gets_none(connection: Any, looking
 
 async def test_a_feeder_may(database: Database, looking: Any) -> None:
     database.sql(f"CREATE ROLE feeder_of_{database.name} LOGIN IN ROLE broker_core_feeder")
-    feeder = await database.connect(f"feeder_of_{database.name}")
-    try:
+    async with database.connected(f"feeder_of_{database.name}") as feeder:
         await load_topics(feeder, NamespaceName("a", "b"), _file())
         for statement in (
             "INSERT INTO broker_core.trigram_parts VALUES (5, 5)",
@@ -122,8 +121,6 @@ async def test_a_feeder_may(database: Database, looking: Any) -> None:
         ):
             with pytest.raises(asyncpg.InsufficientPrivilegeError):
                 await feeder.execute(statement)
-    finally:
-        await feeder.close()
     assert await read_parts(looking) == ((0, 0), (1, 1))
 
 

@@ -29,14 +29,11 @@ Row = tuple[str, str, Mapping[str, str]]
 
 async def fill(database: Database, namespace: str, rows: Iterable[Row]) -> None:
     """Insert rows as the superuser."""
-    connection = await database.connect()
-    try:
+    async with database.connected() as connection:
         await connection.executemany(
             "INSERT INTO broker_core.topics (namespace, domain, local_name, properties) VALUES ($1, $2, $3, $4)",
             [(namespace, domain, local, json.dumps(dict(properties))) for domain, local, properties in rows],
         )
-    finally:
-        await connection.close()
 
 
 def page(*names: str, other: tuple[str, ...] = (), counted: int | None = None) -> NamesPage:

@@ -278,16 +278,13 @@ async def test_no_row_of_a_range_is_read_twice(database: Database, monkeypatch: 
 
 
 async def write_more(database: Database) -> None:
-    connection = await database.connect()
-    try:
+    async with database.connected() as connection:
         for index in range(25):
             await connection.execute(
                 "INSERT INTO broker_core.topics (namespace, domain, local_name) VALUES ($1, 'persistent', $2)",
                 NS,
                 f"more{index}",
             )
-    finally:
-        await connection.close()
 
 
 async def test_memory_is_reserved_before_it_is_used(

@@ -47,8 +47,7 @@ def filled(database: Database) -> Database:
 
 
 async def test_a_page_says_how_much_it_has_and_is_withheld_where_that_is_too_much(filled: Database) -> None:
-    connection = await filled.connect()
-    try:
+    async with filled.connected() as connection:
         row_conditions = plan_of("prefix")
         row = await fetched(connection, first_page_statement(row_conditions, RowSource(), 1 << 20))
         assert (row["names"], row["size"], row["version"]) == (10, 10 * 11 + 9, 1)
@@ -72,8 +71,6 @@ async def test_a_page_says_how_much_it_has_and_is_withheld_where_that_is_too_muc
             assert len(pages) > 2
             assert all(page["size"] <= 211 for page in pages)
             assert sum(page["names"] for page in pages) == 50
-    finally:
-        await connection.close()
 
 
 async def fetched(connection: Any, statement: Statement) -> Any:

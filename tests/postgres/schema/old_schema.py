@@ -53,8 +53,7 @@ def only_schema(number: int) -> Iterator[None]:
 
 async def make_old(database: Database, number: int) -> None:
     """Migrate a database to an old schema and fill it: topics, partitions, properties, updates, tombstones."""
-    connection = await database.connect()
-    try:
+    async with database.connected() as connection:
         with only_schema(number):
             if number < HAS_ROLES:
                 await _make_before_roles(connection, number)
@@ -72,8 +71,6 @@ async def make_old(database: Database, number: int) -> None:
         await connection.execute("DELETE FROM broker_core.topics WHERE local_name = 'o-2'")
         if number >= HAS_FUNCTIONS:
             await connection.execute("SELECT broker_core.declare_namespace('acme/empty')")
-    finally:
-        await connection.close()
 
 
 async def _make_before_roles(connection: Any, number: int) -> None:

@@ -25,18 +25,14 @@ OLD = [5, 6, 7]
 
 
 async def schema_of(database: Database) -> int:
-    connection = await database.connect()
-    try:
+    async with database.connected() as connection:
         return int(await connection.fetchval("SELECT max(number) FROM broker_core.migrations"))
-    finally:
-        await connection.close()
 
 
 @pytest.mark.parametrize("number", OLD)
 async def test_a_server_migrates_at_its_start(empty_database: Database, number: int) -> None:
     await make_old(empty_database, number)
-    connection = await empty_database.connect()
-    try:
+    async with empty_database.connected() as connection:
         before = await rows_of(connection)
         async with started(dsn=empty_database.dsn) as service:
             assert len(names(await service.lister.list_topics(asking()))) == len(before[0])
@@ -44,8 +40,6 @@ async def test_a_server_migrates_at_its_start(empty_database: Database, number: 
         assert await rows_of(connection) == before
         kept = await connection.fetchval(f"SELECT count(*) FROM broker_core_backup_{number}.topics")
         assert kept == len(before[0])
-    finally:
-        await connection.close()
 
 
 async def test_two_servers_that_start_at_once(empty_database: Database) -> None:
@@ -57,13 +51,10 @@ async def test_two_servers_that_start_at_once(empty_database: Database) -> None:
 
     first, second = await asyncio.gather(serve(), serve())
     assert first == second > 0
-    connection = await empty_database.connect()
-    try:
+    async with empty_database.connected() as connection:
         applied = await connection.fetch("SELECT number, applied FROM broker_core.migrations ORDER BY number")
         assert [number for number, _ in applied] == list(range(1, NEWEST + 1))
         assert len({moment for _, moment in applied[OLD[0] :]}) == 1, "one of them did it, in one transaction"
-    finally:
-        await connection.close()
 
 
 async def test_switched_off(empty_database: Database) -> None:
@@ -128,18 +119,14 @@ async def test_a_newer_schema_that_readers_of_this_one_may_read(database: Databa
     database.sql(f"INSERT INTO broker_core.migrations VALUES ({NEWEST + 1}, 'next', 'x', now(), {NEWEST})")
     async with started(dsn=database.dsn) as service:
         assert (await service.lister.list_topics(asking())).is_pass_through
-    connection = await database.connect()
-    try:
+    async with database.connected() as connection:
         with pytest.raises(SchemaMismatch, match="upgrade broker-core-postgres"):
             await migrate_if_older(connection)
         assert await migrate_if_older(connection, reader=True) is None
-    finally:
-        await connection.close()
 
 
 async def test_a_database_that_was_never_migrated_is_left_alone(empty_database: Database) -> None:
-    connection = await empty_database.connect()
-    try:
+    async with empty_database.connected() as connection:
         with pytest.raises(
             SchemaMismatch, match=r"no schema broker_core, .* run `broker-core postgres migrate`"
         ):
@@ -147,14 +134,11 @@ async def test_a_database_that_was_never_migrated_is_left_alone(empty_database: 
         assert not await connection.fetchval(
             "SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'broker_core%'"
         )
-    finally:
-        await connection.close()
 
 
 async def test_who_is_at_the_tables_for_too_long(empty_database: Database) -> None:
     await make_old(empty_database, OLD[-1])
-    connection, other = await empty_database.connect(), await empty_database.connect()
-    try:
+    async with empty_database.connected() as connection, empty_database.connected() as other:
         async with other.transaction():
             await other.execute("SELECT broker_core.begin_change('acme/orders')")
             with pytest.raises(
@@ -164,9 +148,6 @@ async def test_who_is_at_the_tables_for_too_long(empty_database: Database) -> No
         done = present(await migrate_if_older(connection))
         assert f"kept in the schema broker_core_backup_{OLD[-1]}" in how_to_go_back(done)
         assert how_to_go_back(MigrationResult()) == "no backup was made"
-    finally:
-        await connection.close()
-        await other.close()
 
 
 @pytest.mark.parametrize(

@@ -61,16 +61,12 @@ async def test_one_takes_the_place_of_the_other(connection: Any) -> None:
 
 async def test_nobody_writes_meanwhile(connection: Any, database: Database) -> None:
     owner = await owner_of(connection)
-    other = await database.connect()
-    try:
-        async with connection.transaction():
-            await make_backup(connection, 1, "of one state", owner)
-            assert await other.fetchval("SELECT count(*) FROM broker_core.topics") == 0
-            await other.execute("SET lock_timeout = '50ms'")
-            with pytest.raises(asyncpg.LockNotAvailableError):
-                await other.execute("SELECT broker_core.begin_change('a/b')")
-    finally:
-        await other.close()
+    async with database.connected() as other, connection.transaction():
+        await make_backup(connection, 1, "of one state", owner)
+        assert await other.fetchval("SELECT count(*) FROM broker_core.topics") == 0
+        await other.execute("SET lock_timeout = '50ms'")
+        with pytest.raises(asyncpg.LockNotAvailableError):
+            await other.execute("SELECT broker_core.begin_change('a/b')")
 
 
 async def test_what_only_looks_like_one(connection: Any) -> None:

@@ -89,15 +89,12 @@ async def test_who_reads_may(database: Database, role: str) -> None:
             await batch.fetch(f"SELECT * FROM broker_core.{view}")
         async with batch.transaction(isolation="repeatable_read", readonly=True):
             await batch.execute("LOCK TABLE broker_core.batch_v1_topics IN ACCESS SHARE MODE")
-            other = await database.connect()
-            try:
+            async with database.connected() as other:
                 with pytest.raises(asyncpg.LockNotAvailableError):
                     async with other.transaction():
                         await other.execute("LOCK TABLE broker_core.topics IN ACCESS EXCLUSIVE MODE NOWAIT")
                 async with other.transaction():
                     await other.execute("LOCK TABLE broker_core.topics IN SHARE ROW EXCLUSIVE MODE NOWAIT")
-            finally:
-                await other.close()
     finally:
         await batch.close()
         database.sql("DROP ROLE batch")

@@ -47,11 +47,8 @@ _QUERY = """SELECT n, broker_core.matched_of(n), broker_core.partition_of(n)
 
 def _said(database: Database, names: list[str]) -> list[tuple[str, str, int | None]]:
     async def ask() -> list[tuple[str, str, int | None]]:
-        connection = await database.connect()
-        try:
+        async with database.connected() as connection:
             return [tuple(row) for row in await connection.fetch(_QUERY, names)]
-        finally:
-            await connection.close()
 
     return run_apart(ask)
 

@@ -44,8 +44,7 @@ DEFINED = (
 @pytest.mark.parametrize("number", [5, 6, NEWEST - 1])
 async def test_there_and_back(empty_database: Database, number: int) -> None:
     await make_old(empty_database, number)
-    connection = await empty_database.connect()
-    try:
+    async with empty_database.connected() as connection:
         rows = await rows_of(connection)
         defined = [await connection.fetch(query) for query in DEFINED]
         catalogue = await connection.fetchval("SELECT id FROM broker_core.catalog")
@@ -83,37 +82,28 @@ async def test_there_and_back(empty_database: Database, number: int) -> None:
             await migrate_back(connection)
         # And migrated forward again.
         assert (await migrate(connection)).version == NEWEST
-    finally:
-        await connection.close()
 
 
 async def test_without_a_backup(database: Database) -> None:
-    connection = await database.connect()
-    try:
+    async with database.connected() as connection:
         with pytest.raises(MigrationFailed, match="has no backup of an older schema"):
             await migrate_back(connection)
-    finally:
-        await connection.close()
 
 
 async def test_a_backup_of_another_build(empty_database: Database) -> None:
     await make_old(empty_database, NEWEST - 1)
-    connection = await empty_database.connect()
-    try:
+    async with empty_database.connected() as connection:
         await migrate(connection)
         await connection.execute(
             f"UPDATE broker_core_backup_{NEWEST - 1}.migrations SET checksum = 'x' WHERE number = 3"
         )
         with pytest.raises(SchemaMismatch, match="with other statements"):
             await migrate_back(connection)
-    finally:
-        await connection.close()
 
 
 async def test_what_depends_on_the_tables_is_not_taken_away(empty_database: Database) -> None:
     await make_old(empty_database, NEWEST - 1)
-    connection = await empty_database.connect()
-    try:
+    async with empty_database.connected() as connection:
         await migrate(connection)
         await connection.execute(
             'CREATE SCHEMA own; CREATE VIEW own."Mine" AS SELECT local_name FROM broker_core.topics;'
@@ -130,14 +120,11 @@ async def test_what_depends_on_the_tables_is_not_taken_away(empty_database: Data
         assert await connection.fetchval('SELECT count(*) FROM own."Mine"') > 0
         await connection.execute("DROP SCHEMA own CASCADE")
         assert (await migrate_back(connection)).version == NEWEST - 1
-    finally:
-        await connection.close()
 
 
 async def test_who_uses_the_tables_is_waited_for(empty_database: Database) -> None:
     await make_old(empty_database, NEWEST - 1)
-    connection, other = await empty_database.connect(), await empty_database.connect()
-    try:
+    async with empty_database.connected() as connection, empty_database.connected() as other:
         await migrate(connection)
         writer = other.transaction()
         await writer.start()
@@ -149,6 +136,3 @@ async def test_who_uses_the_tables_is_waited_for(empty_database: Database) -> No
         await writer.commit()
         assert await check_schema(connection) == NEWEST
         assert (await migrate_back(connection)).version == NEWEST - 1
-    finally:
-        await connection.close()
-        await other.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import Any
 
 import asyncpg
@@ -30,16 +31,13 @@ async def test_an_empty_database_is_brought_to_the_schema(empty_database: Databa
 
 
 async def test_a_dry_run_changes_nothing(empty_database: Database) -> None:
-    connection = await empty_database.connect()
-    try:
+    async with empty_database.connected() as connection:
         assert (await migrate(connection, dry_run=True)).applied == NAMES
         assert not await connection.fetchval(
             "SELECT count(*) FROM pg_namespace WHERE nspname = 'broker_core'"
         )
         await migrate(connection)
         assert (await migrate(connection, dry_run=True)).applied == []
-    finally:
-        await connection.close()
 
 
 async def test_several_at_once_wait_for_each_other(empty_database: Database) -> None:
@@ -60,15 +58,12 @@ async def test_a_failing_migration_changes_nothing(
             MigrationFailed, match=f"{broken} failed, and nothing was changed: UndefinedColumnError"
         ):
             await migrate_dsn(empty_database.dsn)
-    connection = await empty_database.connect()
-    try:
+    async with empty_database.connected() as connection:
         assert await connection.fetchval("SELECT count(*) FROM broker_core.migrations") == 0, (
             "the migrations of a run are one transaction"
         )
         assert await connection.fetchval("SELECT to_regclass('broker_core.half')") is None
         assert (await migrate(connection)).applied == NAMES
-    finally:
-        await connection.close()
 
 
 async def test_a_newer_or_another_database_is_refused(database: Database) -> None:
@@ -91,21 +86,17 @@ async def test_nothing_is_backed_up_where_nothing_was(empty_database: Database, 
 
 async def test_without_a_backup(empty_database: Database) -> None:
     await make_old(empty_database, len(NAMES) - 1)
-    connection = await empty_database.connect()
-    try:
+    async with empty_database.connected() as connection:
         done = await migrate(connection, backup=False)
         assert (done.applied, done.backup) == (NAMES[-1:], None)
         assert not await connection.fetchval(
             "SELECT count(*) FROM pg_namespace WHERE nspname LIKE '%backup%'"
         )
-    finally:
-        await connection.close()
 
 
 async def test_who_writes_is_waited_for_and_never_fails(empty_database: Database) -> None:
     await make_old(empty_database, len(NAMES) - 1)
-    connection, other = await empty_database.connect(), await empty_database.connect()
-    try:
+    async with empty_database.connected() as connection, empty_database.connected() as other:
         writer = other.transaction()
         await writer.start()
         await other.execute("SELECT broker_core.begin_change('acme/orders')")
@@ -121,9 +112,6 @@ async def test_who_writes_is_waited_for_and_never_fails(empty_database: Database
         assert done.backup is not None
         kept = f"SELECT count(*) FROM {done.backup.schema}.topics WHERE local_name = 'late'"
         assert await connection.fetchval(kept) == 1
-    finally:
-        await connection.close()
-        await other.close()
 
 
 async def test_a_database_of_schema_5_with_topics_is_brought_to_the_newest(
@@ -178,8 +166,7 @@ async def test_a_load_that_was_killed_under_schema_5_left_no_index(
 @pytest.mark.parametrize("number", [2, 3, 4, 8, 9])
 async def test_topics_of_every_schema_stay_and_get_no_configs(empty_database: Database, number: int) -> None:
     await make_old(empty_database, number)
-    connection = await empty_database.connect()
-    try:
+    async with empty_database.connected() as connection:
         before = await rows_of(connection)
         await migrate(connection)
         assert await rows_of(connection) == before
@@ -188,8 +175,6 @@ async def test_topics_of_every_schema_stay_and_get_no_configs(empty_database: Da
         for wrong in ("configs = '[1]'", "replication = 0"):
             with pytest.raises(asyncpg.CheckViolationError):
                 await connection.execute(f"UPDATE broker_core.topics SET {wrong}")
-    finally:
-        await connection.close()
 
 
 async def test_a_migration_whose_server_process_is_killed_changes_nothing(
@@ -220,15 +205,12 @@ async def test_a_migration_whose_server_process_is_killed_changes_nothing(
 
 
 async def test_retention_comes_from_the_settings(database: Database) -> None:
-    connection = await database.connect()
-    try:
+    async with database.connected() as connection:
         age = "SELECT extract(epoch FROM age)::float8 FROM broker_core.retention"
         await migrate(connection, retention=60.0)
         assert await connection.fetchval(age) == 60
         await migrate(connection, retention=0.0)
         assert await connection.fetchval(age) is None
-    finally:
-        await connection.close()
 
 
 @pytest.fixture(scope="module")
@@ -301,12 +283,11 @@ async def test_an_encoding_that_holds_no_names(own_server: PostgresServer) -> No
 
 
 async def test_a_replica_is_not_migrated(own_server: PostgresServer) -> None:
-    replica = own_server.start_replica()
-    try:
-        with pytest.raises(MigrationFailed, match="replica: migrate the primary"):
-            await migrate_dsn(replica.dsn())
-    finally:
-        replica.close()
+    with (
+        contextlib.closing(own_server.start_replica()) as replica,
+        pytest.raises(MigrationFailed, match="replica: migrate the primary"),
+    ):
+        await migrate_dsn(replica.dsn())
 
 
 async def test_an_old_server(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -86,13 +86,10 @@ async def test_the_database_keeps_what_newer_ones_say(connection: Any) -> None:
 
 async def test_of_a_database(connection: Any, empty_database: Database) -> None:
     assert await check_schema(connection) == len(OURS)
-    empty = await empty_database.connect()
-    try:
+    async with empty_database.connected() as empty:
         assert await read_applied(empty) == ()
         with pytest.raises(SchemaMismatch, match="run `broker-core postgres migrate`"):
             await check_schema(empty)
-    finally:
-        await empty.close()
 
 
 async def test_who_may_not_look(database: Database) -> None:

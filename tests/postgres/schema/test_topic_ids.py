@@ -47,8 +47,7 @@ async def test_two_that_migrate_at_once_keep_the_ids_and_replace_reserved_ones(
     empty_database: Database,
 ) -> None:
     await make_old(empty_database, 8)
-    connection = await empty_database.connect()
-    try:
+    async with empty_database.connected() as connection:
         await connection.execute(
             "INSERT INTO broker_core.topics (namespace, local_name, topic_id, created_version, changed_version)"
             " SELECT 'a/b', 'zero' || suffix, '00000000-0000-0000-0000-000000000000', 1, 1"
@@ -70,15 +69,12 @@ async def test_two_that_migrate_at_once_keep_the_ids_and_replace_reserved_ones(
         assert await connection.fetchval("SELECT broker_core.stamp_of('a/b', 2)") is not None
         assert (await migrate(connection)).applied == []
         assert dict(await connection.fetch(_IDS)) == after
-    finally:
-        await connection.close()
 
 
 async def test_a_migration_that_ends_early_has_changed_no_id(empty_database: Database) -> None:
     with only_schema(8):
         await migrate_dsn(empty_database.dsn)
-    connection, watching = await empty_database.connect(), await empty_database.connect()
-    try:
+    async with empty_database.connected() as connection, empty_database.connected() as watching:
         await connection.execute(_INSERT + "'' FROM generate_series(1, 200) n")
         before = await connection.fetch(_IDS)
         transaction = watching.transaction()
@@ -92,6 +88,3 @@ async def test_a_migration_that_ends_early_has_changed_no_id(empty_database: Dat
         assert await connection.fetch(_IDS) == before
         assert (await migrate(connection)).applied
         assert await connection.fetch(_IDS) == before
-    finally:
-        await connection.close()
-        await watching.close()

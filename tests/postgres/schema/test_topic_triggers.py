@@ -249,8 +249,7 @@ async def test_the_longest_names_fit(connection: Any) -> None:
 
 
 async def test_writers_of_a_namespace_come_one_after_the_other(connection: Any, database: Database) -> None:
-    other = await database.connect()
-    try:
+    async with database.connected() as other:
         transaction = connection.transaction()
         await transaction.start()
         await connection.execute(INSERT + "('a/b', 'first')")
@@ -262,14 +261,11 @@ async def test_writers_of_a_namespace_come_one_after_the_other(connection: Any, 
         await second
         assert await versions(connection) == {"a/b": 2, "c/d": 1}
         assert await rows(connection) == {"first": (1, 1), "second": (2, 2), "not waiting": (1, 1)}
-    finally:
-        await other.close()
 
 
 async def test_statements_about_many_namespaces_do_not_block_each_other(database: Database) -> None:
     async def write(number: int) -> None:
-        connection = await database.connect()
-        try:
+        async with database.connected() as connection:
             names = [f"t/n{i}" for i in range(20)]
             for turn in range(5):
                 await connection.execute(
@@ -277,25 +273,19 @@ async def test_statements_about_many_namespaces_do_not_block_each_other(database
                     names if number % 2 else names[::-1],
                     f"{number}-{turn}",
                 )
-        finally:
-            await connection.close()
 
     await asyncio.gather(*(write(number) for number in range(4)))
-    check = await database.connect()
-    try:
+    async with database.connected() as check:
         assert set((await versions(check)).values()) == {20}
         wrong = (
             "SELECT count(*) FROM (SELECT namespace, created_version FROM broker_core.topics GROUP BY 1, 2) x"
         )
         assert await check.fetchval(wrong) == 20 * 20
-    finally:
-        await check.close()
 
 
 async def test_notified_once_for_each_namespace_and_transaction(connection: Any, database: Database) -> None:
     heard: list[Any] = []
-    listener = await database.connect()
-    try:
+    async with database.connected() as listener:
         await listener.add_listener("broker_core_topics", lambda *said: heard.append(json.loads(said[3])))
         async with connection.transaction():
             await connection.execute(INSERT + "('a/b', 'x')")
@@ -308,8 +298,6 @@ async def test_notified_once_for_each_namespace_and_transaction(connection: Any,
             ("c/d", 1),
             ("c/d", 2),
         ]
-    finally:
-        await listener.close()
 
 
 async def test_declared_and_forgotten_namespaces(connection: Any) -> None:

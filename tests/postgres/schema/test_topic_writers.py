@@ -84,8 +84,7 @@ async def _hammer(
 
     async def write(number: int) -> None:
         rng = random.Random(f"writer {number}")
-        connection = await database.connect()
-        try:
+        async with database.connected() as connection:
             for _ in range(_TURNS):
                 work = rng.choice(works)
                 while True:
@@ -96,25 +95,19 @@ async def _hammer(
                             raise
                     else:
                         break
-        finally:
-            await connection.close()
 
     async def look() -> None:
-        connection = await database.connect()
-        try:
+        async with database.connected() as connection:
             while running:
                 for version, logged, newest, said, there in await connection.fetch(_SNAPSHOT):
                     assert version == logged == newest
                     assert said == there
-        finally:
-            await connection.close()
 
     def hear(*said: Any) -> None:
         hint = json.loads(said[3])
         heard[hint["namespace"]].append(hint["version"])
 
-    listener = await database.connect()
-    try:
+    async with database.connected() as listener:
         await listener.add_listener("broker_core_topics", hear)
         looking = asyncio.create_task(look())
         try:
@@ -127,8 +120,6 @@ async def _hammer(
         # Notifications come in the order of the commits: each version once.
         await eventually(lambda: {name: said[-1] for name, said in heard.items()} == versions, 120)
         assert heard == {name: list(range(1, version + 1)) for name, version in versions.items()}
-    finally:
-        await listener.close()
 
 
 async def test_writers_of_one_statement_each_never_deadlock(database: Database) -> None:
@@ -188,13 +179,10 @@ async def test_readers_see_one_file_or_the_other(database: Database) -> None:
     running = True
 
     async def load(names: list[str]) -> None:
-        connection = await database.connect()
-        try:
+        async with database.connected() as connection:
             for _ in range(4):
                 file = io.BytesIO("\n".join(names).encode())
                 await load_topics(connection, namespace, file, deletions=Deletions(mass=True))
-        finally:
-            await connection.close()
 
     async def look() -> set[tuple[str, ...]]:
         connection = await database.connect()
@@ -214,8 +202,5 @@ async def test_readers_see_one_file_or_the_other(database: Database) -> None:
         running = False
         seen = await looking
     assert seen <= {(), *(tuple(sorted(names)) for names in files)}
-    check = await database.connect()
-    try:
+    async with database.connected() as check:
         assert (await check_everything(check))["t/a"] >= 2
-    finally:
-        await check.close()

@@ -13,14 +13,11 @@ from tests.support.postgres_server import Database
 
 
 async def test_off_makes_none(empty_database: Database) -> None:
-    connection = await empty_database.connect()
-    try:
+    async with empty_database.connected() as connection:
         assert (await migrate(connection, trigrams="off")).trigrams is None
         assert await read_trigram_index(connection) is None
         assert (await migrate(connection)).trigrams == "namespace"
         assert (await migrate(connection, trigrams="off")).trigrams == "namespace", "it is left where it is"
-    finally:
-        await connection.close()
 
 
 @pytest.mark.parametrize("extension", EXTENSIONS)
@@ -40,11 +37,8 @@ async def test_on_needs_both(empty_database: Database, monkeypatch: pytest.Monke
     monkeypatch.setattr(
         "broker_core_postgres.schema.run_migrations.EXTENSIONS", ("pg_trgm", "no_such_extension")
     )
-    connection = await empty_database.connect()
-    try:
+    async with empty_database.connected() as connection:
         with pytest.raises(MigrationFailed, match="no_such_extension cannot be created"):
             await migrate(connection, trigrams="on")
         done = await migrate(connection)
         assert (done.trigrams, list(done.missing)) == (None, ["no_such_extension"])
-    finally:
-        await connection.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import uuid
 from typing import Any
 
@@ -103,20 +104,14 @@ def kafka_python_data(server: Server) -> Cases:
             producer.close(1)
 
     def consume() -> object:
-        consumer = KafkaConsumer(**server.kafka_python)
-        try:
+        with contextlib.closing(KafkaConsumer(**server.kafka_python)) as consumer:
             consumer.assign([TopicPartition("data", 0)])
             consumer.seek(TopicPartition("data", 0), 0)
             return consumer.poll(10_000)
-        finally:
-            consumer.close()
 
     def join() -> object:
-        consumer = KafkaConsumer("data", group_id="group", **server.kafka_python)
-        try:
+        with contextlib.closing(KafkaConsumer("data", group_id="group", **server.kafka_python)) as consumer:
             return consumer.poll(10_000)
-        finally:
-            consumer.close()
 
     yield "produce", produce
     yield "produce_idempotent", lambda: produce(idempotent=True)

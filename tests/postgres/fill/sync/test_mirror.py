@@ -133,16 +133,13 @@ async def test_a_cluster_that_is_gone_deletes_nothing(connection: Any) -> None:
 
 
 async def test_only_one_writes_at_a_time(server: AdminServer, connection: Any, database: Database) -> None:
-    other = await database.connect()
-    try:
+    async with database.connected() as other:
         async with source_of(server) as source, Mirror.read(connection, source):
             with pytest.raises(FillingFailed, match="Another sync"):
                 await sync(other, server)
             async with Mirror.read(other, source, writing=False) as mirror:
                 assert (await mirror.counts())["a/b"].added == 3
         assert (await sync(other, server)).counts.added == 4
-    finally:
-        await other.close()
 
 
 async def test_a_connection_is_given_back_as_it_was(server: AdminServer, connection: Any) -> None:
