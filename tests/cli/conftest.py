@@ -22,6 +22,22 @@ class Said:
     err: str
 
     @property
+    def printed(self) -> str:
+        """Standard output of a run that ended well."""
+        assert self.code == 0, self.err
+        return self.out
+
+    def failed(self, code: int) -> str:
+        """Standard error of a run that ended with an exit code."""
+        assert self.code == code, self.err
+        return self.err
+
+    def refused(self, code: int) -> str:
+        """The :attr:`only_error` of a run that ended with an exit code."""
+        assert self.code == code, self.err
+        return self.only_error
+
+    @property
     def only_error(self) -> str:
         """The one line on standard error of a run that failed and printed nothing else."""
         assert self.code != 0

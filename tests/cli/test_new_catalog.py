@@ -80,6 +80,5 @@ async def test_a_server_says_it_in_its_log(folder: Path, capfd: pytest.CaptureFi
 
 def test_a_failed_import_has_made_one_and_says_so(cli: Cli, folder: Path) -> None:
     (folder / "here" / "names.txt").write_text("a/b/c/d/e\n")
-    said = cli("topics", "import", "a/b", "names.txt")
-    assert said.code == 1
-    assert [line.split()[1] for line in said.err.splitlines()] == ["made", "names.txt:"]
+    said = cli("topics", "import", "a/b", "names.txt").failed(1)
+    assert [line.split()[1] for line in said.splitlines()] == ["made", "names.txt:"]

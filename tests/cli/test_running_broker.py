@@ -56,25 +56,22 @@ def test_what_is_no_address_is_refused(given: str) -> None:
 def test_the_settings_say_where_it_is(listen: str, asked: str, tmp_path: Path, cli: Cli) -> None:
     config = tmp_path / "broker-core.toml"
     config.write_text(f'[http]\nlisten = "{listen}"\n')
-    said = cli("spark", "status", "--config", config, "--store", tmp_path / "store", "--json")
-    assert said.code == 0
-    assert f"cannot connect to {asked}: " in said.out
+    said = cli("spark", "status", "--config", config, "--store", tmp_path / "store", "--json").printed
+    assert f"cannot connect to {asked}: " in said
 
 
 def test_without_an_address_nothing_is_asked(tmp_path: Path, cli: Cli) -> None:
     config = tmp_path / "broker-core.toml"
     config.write_text("")
-    said = cli("spark", "patterns", "export", "--config", config)
-    assert said.code == 1
-    assert "no --broker" in said.err
+    assert "no --broker" in cli("spark", "patterns", "export", "--config", config).failed(1)
 
 
 def test_a_free_port_is_not_asked(tmp_path: Path, cli: Cli) -> None:
     config = tmp_path / "broker-core.toml"
     config.write_text('[http]\nlisten = "127.0.0.1:0"\n')
-    said = cli("spark", "patterns", "export", "--config", config)
-    assert said.code == 1
-    assert "http.listen is a free port (0)" in said.err
+    assert "http.listen is a free port (0)" in cli("spark", "patterns", "export", "--config", config).failed(
+        1
+    )
 
 
 @contextmanager

@@ -82,9 +82,10 @@ def test_json(cli: Cli) -> None:
 
 
 def test_a_config_that_is_none(cli: Cli) -> None:
-    said = cli("kafka", "topics", "create", "orders", "--config-entry", "x", "--bootstrap", "127.0.0.1:1")
-    assert said.code == 2
-    assert "--config-entry 'x': expected KEY=VALUE" in said.only_error
+    said = cli(
+        "kafka", "topics", "create", "orders", "--config-entry", "x", "--bootstrap", "127.0.0.1:1"
+    ).refused(2)
+    assert "--config-entry 'x': expected KEY=VALUE" in said
 
 
 def test_topics_that_are_there_may_be_passed_over(cli: Cli) -> None:

@@ -44,9 +44,8 @@ def test_the_plan_and_the_default_lister(cli: Cli, tmp_path: Path, config: Path)
         "public/default/orders-.*",
         "--format",
         "json",
-    )
-    assert said.code == 0
-    report = json.loads(said.out)
+    ).printed
+    report = json.loads(said)
     assert report["chain"] == []
     assert (report["lister"], report["plan"], report["topics"]) == ("catalog", "range", 2)
     assert report["topics_hash"] == topics_hash(NAMES)
@@ -90,9 +89,10 @@ def test_a_failure_is_explained_and_is_a_failure(
 def test_the_table(cli: Cli, config: Path, install_plugin: InstallPlugin) -> None:
     install_plugin("first", PLUGINS)
     install_plugin("second", PLUGINS)
-    said = cli("explain", "public/default", "--config", config, "--pattern", "public/default/orders-.*")
-    assert said.code == 0
-    rows = [line.split() for line in said.out.splitlines()]
+    said = cli(
+        "explain", "public/default", "--config", config, "--pattern", "public/default/orders-.*"
+    ).printed
+    rows = [line.split() for line in said.splitlines()]
     assert ["plan", "range"] in rows
     assert ["lister", "catalog"] in rows
     assert ["topics", "2"] in rows

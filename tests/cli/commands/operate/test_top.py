@@ -85,7 +85,5 @@ async def test_live_it_draws_again_until_it_is_left(tmp_path: Path, key: str) ->
 
 
 def test_without_a_terminal_it_is_said_what_to_do(cli: Cli) -> None:
-    said = cli("top", "--broker", "unix:/nowhere")
-    assert said.code == 2
-    assert "--once" in said.err
+    assert "--once" in cli("top", "--broker", "unix:/nowhere").failed(2)
     assert cli("top", "--format", "json", "--broker", "unix:/nowhere").code == 2

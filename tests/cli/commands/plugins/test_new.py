@@ -19,13 +19,15 @@ def test_it_refuses_in_one_line(cli: Cli, install_plugin: InstallPlugin) -> None
     cli("plugins", "new", "acme-topics")
     again = cli("plugins", "new", "acme-topics")
     assert (again.code, again.only_error) == (1, "acme-topics is there already")
-    wrong = cli("plugins", "new", "serve")
-    assert wrong.code == 2
-    assert wrong.only_error == "'serve' cannot name a plugin: a command of broker-core has this name"
+    assert (
+        cli("plugins", "new", "serve").refused(2)
+        == "'serve' cannot name a plugin: a command of broker-core has this name"
+    )
     install_plugin("acme-filter", "")
-    taken = cli("plugins", "new", "acme_filter")
-    assert taken.code == 1
-    assert taken.only_error == "a plugin 'acme-filter' is installed already, by dist-of-acme-filter 1.2.3"
+    assert (
+        cli("plugins", "new", "acme_filter").refused(1)
+        == "a plugin 'acme-filter' is installed already, by dist-of-acme-filter 1.2.3"
+    )
     assert "Missing argument 'NAME'" in cli("plugins", "new").only_error
     assert [path.name for path in Path().iterdir()] == ["acme-topics"]
 

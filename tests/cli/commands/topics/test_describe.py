@@ -50,14 +50,10 @@ def test_an_id_that_no_topic_has_is_an_error_that_tells_of_a_deleted_one(cli: Cl
     topic_id = created(cli, "a/b", "x")
     cli("topics", "delete", "a/b", "x")
     created(cli, "a/b", "x")
-    said = cli("topics", "describe", "--id", topic_id)
-    assert said.code == 1
-    assert f"no topic of the id {topic_id}" in said.err
-    assert "persistent://a/b/x had it, and was deleted at" in said.err
+    said = cli("topics", "describe", "--id", topic_id).failed(1)
+    assert f"no topic of the id {topic_id}" in said
+    assert "persistent://a/b/x had it, and was deleted at" in said
     unknown = topic_id_text(uuid.uuid4())
-    said = cli("topics", "describe", f"--id={unknown}")
-    assert (said.code, "had it" in said.err) == (1, False)
-    said = cli("topics", "describe", "--id", "abc")
-    assert said.code == 2
-    assert "Invalid topic id 'abc'" in said.err
+    assert "had it" not in cli("topics", "describe", f"--id={unknown}").failed(1)
+    assert "Invalid topic id 'abc'" in cli("topics", "describe", "--id", "abc").failed(2)
     assert cli("topics", "describe").code == 2
