@@ -19,6 +19,7 @@ from broker_core.settings import KafkaUpstreamSettings, UpstreamSettings, Upstre
 from broker_core.upstream.kafka.topic_store import KafkaTopicStore
 from tests.support.catalogue_topics import create_topics
 from tests.support.fake_cluster import FakeCluster
+from tests.support.files import file_with
 from tests.support.kafka_gateway import NAMESPACE, Cluster, Secrets, address_of, gateway, small_cluster
 from tests.support.narrowed import of_type, present
 
@@ -194,8 +195,7 @@ async def test_addresses_and_tls() -> None:
 async def test_credentials_are_read_for_each_connection(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    secret = tmp_path / "secret"
-    secret.write_text("pencil\n")
+    secret = file_with(tmp_path / "secret", "pencil\n")
     plain = of_type(sasl_of(mechanism="PLAIN", user="gateway", password=f"file:{secret}"), Plain)
     assert [message async for message in plain.exchange()] == [b"\0gateway\0pencil"]
     secret.write_text("pen\n")

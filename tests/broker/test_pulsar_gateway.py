@@ -33,6 +33,7 @@ from tests.support.admin_server import AdminServer
 from tests.support.certificates import Authority
 from tests.support.eventually import eventually
 from tests.support.fake_cluster import FakeCluster
+from tests.support.files import file_with
 from tests.support.narrowed import of_type, present
 from tests.support.ports import free_port
 from tests.support.scripted_server import Peer, ScriptedServer
@@ -358,8 +359,7 @@ async def test_authentication_that_is_turned_on_makes_the_brokers_hear_of_each_c
         upstream = _url(cluster, 'token = "gateway"')
         async with changing.serving(upstream):
             assert await changing.names() == OLD
-            key = changing.file.parent / "secret.key"
-            key.write_bytes(der(rsa_key()))
+            file_with(changing.file.parent / "secret.key", der(rsa_key()))
             on = '[authentication]\nmethods = ["token"]\n[authentication.token]\nkey = "file:secret.key"\n'
             on += '[[authorization.rules]]\nroles = ["*"]\nnamespaces = ["*/*"]\nactions = ["list"]\n'
             assert (await changing.reload(upstream, on)).failed == {}

@@ -21,6 +21,7 @@ from broker_core.quantities import ListenAddress
 from broker_core.servers.http import ProtectedFromAll
 from broker_core.settings import Settings
 from tests.cli.conftest import Cli
+from tests.support.files import file_with
 from tests.support.plugins import PluginOf
 from tests.support.tokens import SECRET, data_url, token
 
@@ -59,9 +60,7 @@ class Site:
         self.pulsar = f"pulsar://{ListenAddress(*broker.pulsar_address)}"
 
     def token_file(self, role: str, **claims: Any) -> Path:
-        file = self._folder / f"{role}.token"
-        file.write_bytes(made(role, **claims) + b"\n")
-        return file
+        return file_with(self._folder / f"{role}.token", made(role, **claims) + b"\n")
 
     async def get(self, path: str, role: str | None = None, **claims: Any) -> str:
         given = GivenCredentials(None if role is None else self.token_file(role, **claims))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.cli.conftest import Cli, InstallPlugin
+from tests.support.files import file_with
 
 READING = """
 from pydantic import BaseModel
@@ -39,10 +40,10 @@ def broker_core_commands(app):
 def test_a_command_reads_them(cli: Cli, install_plugin: InstallPlugin, tmp_path: Path) -> None:
     install_plugin("reading", READING)
     assert cli("reading", "show").out == "None broker-core.sqlite 1024 [] ()\n"
-    config = tmp_path / "f.toml"
-    config.write_text(
+    config = file_with(
+        tmp_path / "f.toml",
         '[catalog]\npath = "x.sqlite"\nproperty_keys = ["region"]\n[patterns]\nmax_length = 7\n'
-        '[plugins]\nenabled = ["reading"]\n'
+        '[plugins]\nenabled = ["reading"]\n',
     )
     assert cli("reading", "show", "--config", config).out == f"{config} x.sqlite 7 ['region'] ('reading',)\n"
     assert cli("reading", "keys", "--config", config).out == "['team']\n"
@@ -50,8 +51,7 @@ def test_a_command_reads_them(cli: Cli, install_plugin: InstallPlugin, tmp_path:
 
 def test_what_is_wrong_with_them_is_one_line(cli: Cli, install_plugin: InstallPlugin, tmp_path: Path) -> None:
     install_plugin("reading", READING)
-    config = tmp_path / "f.toml"
-    config.write_text("[patterns]\nmax_length = 0\n")
+    config = file_with(tmp_path / "f.toml", "[patterns]\nmax_length = 0\n")
     assert "patterns.max_length" in cli("reading", "show", "--config", config).only_error
     config.write_text('[plugins]\nenabled = ["nobody"]\n')
     assert "nobody" in cli("reading", "keys", "--config", config).only_error

@@ -10,6 +10,7 @@ import typer
 
 from broker_core.cli.common_options import Invocation, command, current_invocation
 from tests.cli.conftest import Cli
+from tests.support.files import file_with
 
 
 def _alone(function: Callable[..., None], **arguments: object) -> None:
@@ -52,8 +53,7 @@ def test_a_function_keeps_an_option_of_its_own() -> None:
 
 
 def test_a_group_hands_its_options_down(cli: Cli, tmp_path: Path) -> None:
-    wrong = tmp_path / "wrong.toml"
-    wrong.write_text("[pulsar]\nlisen = 1\n")
+    wrong = file_with(tmp_path / "wrong.toml", "[pulsar]\nlisen = 1\n")
     for arguments in (
         ["topics", "--config", wrong, "show"],
         ["topics", "show", "--config", wrong],

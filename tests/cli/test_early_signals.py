@@ -11,6 +11,7 @@ import pytest
 
 from broker_core.cli.early_signals import end_by_early_signals, restore_signals
 from tests.support.eventually import eventually_sync
+from tests.support.files import file_with
 from tests.support.narrowed import present
 
 #: Sends itself the signal of its first argument when `typer` is imported.
@@ -41,8 +42,7 @@ def test_the_line_and_the_code() -> None:
 
 
 def test_a_hangup_reloads_a_server_once_it_is_ready_and_ends_any_other_command(tmp_path: Path) -> None:
-    config = tmp_path / "f.toml"
-    config.write_text('[pulsar]\nlisten = "127.0.0.1:0"\n[log]\nfile = "log"\n')
+    config = file_with(tmp_path / "f.toml", '[pulsar]\nlisten = "127.0.0.1:0"\n[log]\nfile = "log"\n')
     command = [sys.executable, "-c", SIGNALLED, str(int(signal.SIGHUP))]
     assert subprocess.run([*command, "topics", "show", "serve"], check=False).returncode == -signal.SIGHUP
     with subprocess.Popen(

@@ -8,6 +8,7 @@ from broker_core.catalog import SqliteCatalog
 from broker_core.cli.new_catalog import NewCatalog, catalogs_nearby
 from broker_core.settings import LoadedSettings, load_settings
 from tests.cli.conftest import Cli
+from tests.support.files import file_with
 from tests.support.narrowed import present
 
 
@@ -38,8 +39,7 @@ def test_where_it_is_made_and_why(folder: Path) -> None:
     assert (
         said_of_new(load_settings()) == f"made a new catalogue {new} (by default: there is no settings file)"
     )
-    file = folder / "etc" / "s.toml"
-    file.write_text("")
+    file = file_with(folder / "etc" / "s.toml", "")
     new = folder / "etc" / "broker-core.sqlite"
     assert said_of_new(load_settings(file)) == f"made a new catalogue {new} (beside {file}, which names none)"
     file.write_text('[catalog]\npath = "../c.sqlite"\n')
@@ -55,8 +55,7 @@ def test_those_that_may_have_been_meant_are_named(folder: Path, monkeypatch: pyt
     assert catalogs_nearby(load_settings()) == []
     # The settings file of the environment, that an option overrides.
     monkeypatch.setenv("BROKER_CORE_CONFIG", str(etc / "s.toml"))
-    empty = etc / "empty.toml"
-    empty.write_text("")
+    empty = file_with(etc / "empty.toml", "")
     assert catalogs_nearby(load_settings(empty)) == [etc / "topics.sqlite"]
     monkeypatch.delenv("BROKER_CORE_CONFIG")
     # A settings file with the usual name in the working directory, which nobody named.

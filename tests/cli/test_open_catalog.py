@@ -6,6 +6,7 @@ import pytest
 
 from tests.catalog.old_files import OLD_FILES, old_file
 from tests.cli.conftest import Cli
+from tests.support.files import file_with
 
 
 def test_a_command_that_writes_says_which_file(cli: Cli, tmp_path: Path) -> None:
@@ -79,8 +80,7 @@ def test_a_catalogue_of_a_former_release_is_read_as_it_is_and_migrated_by_who_wr
         assert "migrated" not in said.err, words
         assert said.code == 0 or "No such option" in said.err, (words, said)
         assert path.read_bytes() == before, words
-    config = tmp_path / "f.toml"
-    config.write_text(f'[catalog]\npath = "{path}"\n[pulsar]\nlisten = "127.0.0.1:0"\n')
+    config = file_with(tmp_path / "f.toml", f'[catalog]\npath = "{path}"\n[pulsar]\nlisten = "127.0.0.1:0"\n')
     checked = cli("check", "--config", config)
     assert "catalog.format" in checked.out
     assert f"from format {OLD_FILES[name]} to 3 at its start" in " ".join(checked.out.split())

@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.cli.conftest import Cli, InstallPlugin
+from tests.support.files import file_with
 
 COMMANDS = '''
 """Keeps an index of topics."""
@@ -70,8 +71,7 @@ def test_its_commands_take_the_common_options(
 
 def test_its_commands_get_its_settings(cli: Cli, install_plugin: InstallPlugin, tmp_path: Path) -> None:
     install_plugin("indexer", COMMANDS)
-    config = tmp_path / "f.toml"
-    config.write_text('[plugins.indexer]\nurl = "db:1"\n')
+    config = file_with(tmp_path / "f.toml", '[plugins.indexer]\nurl = "db:1"\n')
     assert cli("indexer", "where", "--config", config).out == "db:1\n"
     assert "plugins.indexer.url" in cli("indexer", "where").only_error
 

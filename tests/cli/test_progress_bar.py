@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from broker_core.cli.progress_bar import import_progress
+from tests.support.files import file_with
 from tests.support.narrowed import present
 
 
@@ -27,8 +28,7 @@ def test_a_terminal_sees_both_phases(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("TERM", "xterm")
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
-    file = tmp_path / "names"
-    file.write_bytes(b"x" * 100)
+    file = file_with(tmp_path / "names", b"x" * 100)
     with file.open("rb") as source, import_progress(source) as progress:
         assert progress is not None
         progress("read", 50)

@@ -20,6 +20,7 @@ from broker_core.cli.running_broker import BrokerUnreachable, broker_url, get
 from broker_core.testing import serve
 from tests.cli.conftest import Cli
 from tests.support.certificates import Authority
+from tests.support.files import file_with
 from tests.support.narrowed import present
 from tests.support.ports import free_port
 
@@ -54,21 +55,18 @@ def test_what_is_no_address_is_refused(given: str) -> None:
     ("listen", "asked"), [("0.0.0.0:1", "http://127.0.0.1:1"), ("[::]:1", "http://[::1]:1")]
 )
 def test_the_settings_say_where_it_is(listen: str, asked: str, tmp_path: Path, cli: Cli) -> None:
-    config = tmp_path / "broker-core.toml"
-    config.write_text(f'[http]\nlisten = "{listen}"\n')
+    config = file_with(tmp_path / "broker-core.toml", f'[http]\nlisten = "{listen}"\n')
     said = cli("spark", "status", "--config", config, "--store", tmp_path / "store", "--json").printed
     assert f"cannot connect to {asked}: " in said
 
 
 def test_without_an_address_nothing_is_asked(tmp_path: Path, cli: Cli) -> None:
-    config = tmp_path / "broker-core.toml"
-    config.write_text("")
+    config = file_with(tmp_path / "broker-core.toml", "")
     assert "no --broker" in cli("spark", "patterns", "export", "--config", config).failed(1)
 
 
 def test_a_free_port_is_not_asked(tmp_path: Path, cli: Cli) -> None:
-    config = tmp_path / "broker-core.toml"
-    config.write_text('[http]\nlisten = "127.0.0.1:0"\n')
+    config = file_with(tmp_path / "broker-core.toml", '[http]\nlisten = "127.0.0.1:0"\n')
     assert "http.listen is a free port (0)" in cli("spark", "patterns", "export", "--config", config).failed(
         1
     )
@@ -167,8 +165,7 @@ async def test_the_socket_of_the_operator_is_asked_first(cli: Cli, tmp_path: Pat
             for path in ("/metrics", "/questions", "/plugins", "/-/live", "/-/ready"):
                 assert await asyncio.to_thread(get, url, path)
             assert '"t/n/.*"' in await asyncio.to_thread(get, url, "/questions")
-            config = tmp_path / "s.toml"
-            config.write_text(f'[admin]\nsocket = "{folder}/admin"\n')
+            config = file_with(tmp_path / "s.toml", f'[admin]\nsocket = "{folder}/admin"\n')
             said = await asyncio.to_thread(
                 cli, "spark", "patterns", "export", "--config", config, "--min-count", "1"
             )
@@ -180,9 +177,9 @@ async def test_the_socket_of_the_operator_is_asked_first(cli: Cli, tmp_path: Pat
 
 
 def test_with_certificates_the_address_with_tls_is_asked(cli: Cli, tmp_path: Path) -> None:
-    config = tmp_path / "s.toml"
-    config.write_text(
-        '[http]\nlisten = "127.0.0.1:1"\n[http.tls]\nlisten = "127.0.0.1:2"\ncertificate = "c"\nkey = "k"\n'
+    config = file_with(
+        tmp_path / "s.toml",
+        '[http]\nlisten = "127.0.0.1:1"\n[http.tls]\nlisten = "127.0.0.1:2"\ncertificate = "c"\nkey = "k"\n',
     )
     export = ("spark", "patterns", "export", "--config", config)
     assert "cannot connect to http://127.0.0.1:1: " in cli(*export).err

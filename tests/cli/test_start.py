@@ -19,6 +19,7 @@ from broker_core.names import Mode
 from broker_core.settings import Settings
 from tests.cli.server import serving
 from tests.support.catalogue_topics import create_topics
+from tests.support.files import file_with
 
 #: Whole subtrees of modules that take long to import, and Spark's.
 HEAVY = frozenset(
@@ -109,8 +110,9 @@ def test_a_small_listing_takes_neither_arrow_nor_numpy(tmp_path: Path) -> None:
 def test_no_command_of_the_core_takes_a_database_driver_or_spark(
     arguments: list[str], tmp_path: Path
 ) -> None:
-    settings = tmp_path / "s.toml"
-    settings.write_text('[pulsar]\nlisten = "127.0.0.1:0"\n[http]\nlisten = "127.0.0.1:0"\n')
+    settings = file_with(
+        tmp_path / "s.toml", '[pulsar]\nlisten = "127.0.0.1:0"\n[http]\nlisten = "127.0.0.1:0"\n'
+    )
     from broker_core.catalog import SqliteCatalog
 
     SqliteCatalog(tmp_path / "broker-core.sqlite").close()
@@ -122,8 +124,7 @@ class Server:
     """`broker-core serve` in a process that tells its modules."""
 
     def __init__(self, folder: Path, settings: str) -> None:
-        file = folder / "s.toml"
-        file.write_text(settings)
+        file = file_with(folder / "s.toml", settings)
         self._process = subprocess.Popen(
             [sys.executable, "-c", _SERVER, "serve", "--config", str(file)],
             stdin=subprocess.PIPE,

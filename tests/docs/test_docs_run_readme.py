@@ -11,6 +11,7 @@ import pytest
 
 from tests.docs.page_runner import PageRunner
 from tests.docs.pages import ROOT, Block, blocks_of
+from tests.support.files import file_with
 from tests.support.postgres_server import PostgresServer
 
 README = blocks_of((ROOT / "README.md").read_text(encoding="utf-8"), "README.md")
@@ -34,8 +35,7 @@ def home(tmp_path: Path, programs: Path) -> Path:
     """A folder with the clone's environment, which is the one of the wheels, and a `sudo` that has nothing to do."""
     (tmp_path / ".venv").symlink_to(programs.parent)
     (tmp_path / "requirements").symlink_to(ROOT / "requirements")
-    sudo = programs / "sudo"
-    sudo.write_text('#!/bin/sh\n[ "$1" = apt ] && exit 0\nshift 2\nexec "$@"\n')
+    sudo = file_with(programs / "sudo", '#!/bin/sh\n[ "$1" = apt ] && exit 0\nshift 2\nexec "$@"\n')
     sudo.chmod(0o755)
     return tmp_path
 

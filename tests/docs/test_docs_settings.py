@@ -15,6 +15,7 @@ from broker_core.settings import Settings, load_settings
 from broker_core.settings.environment_layer import CONFIG_VARIABLE, variable_name
 from broker_core.settings.setting_paths import dotted, known_keys, table_model
 from tests.docs.pages import blocks, code_in, read, tables
+from tests.support.files import file_with
 from tests.support.one_test import in_one_test
 
 PAGE = "reference/settings.md"
@@ -90,8 +91,7 @@ def has_defaults(model: type[BaseModel]) -> bool:
 
 def test_the_whole_file_has_every_setting_at_its_default(tmp_path: Any) -> None:
     (text,) = [block.text for block in blocks(PAGE) if block.file == "broker-core.toml"]
-    file = tmp_path / "broker-core.toml"
-    file.write_text(text, encoding="utf-8")
+    file = file_with(tmp_path / "broker-core.toml", text)
     loaded = load_settings(file, environment={}).settings
     given = tomllib.loads(text)
     without_default = {name for name, model in table_models().items() if not has_defaults(model)}

@@ -16,6 +16,7 @@ from broker_core.cli.command_tree import app
 from broker_core.settings import load_settings
 from tests.docs.page_runner import GROUPS, LANGUAGES, matches, pages_to_run, typed
 from tests.docs.pages import ROOT, Block, all_pages, blocks
+from tests.support.files import file_with
 from tests.support.one_test import in_one_test
 
 ALL = [block for page in all_pages() for block in blocks(page)]
@@ -76,8 +77,7 @@ def test_toml_is_settings_or_a_project(block: Block, tmp_path: Path) -> None:
     if "project" in tables:
         assert tables["project"]["entry-points"]["broker_core"]
         return
-    file = tmp_path / "broker-core.toml"
-    file.write_text(block.text, encoding="utf-8")
+    file = file_with(tmp_path / "broker-core.toml", block.text)
     load_settings(file, environment={})
 
 

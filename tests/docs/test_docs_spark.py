@@ -23,6 +23,7 @@ from broker_core_spark.serving.metrics import PREFIX
 from broker_core_spark.serving.pass_to_next_lister import PASS_REASONS
 from tests.docs.pages import ROOT, all_pages, blocks, code_in, named, read, rows, tables
 from tests.spark.test_exact_answers import serving
+from tests.support.files import file_with
 from tests.support.spark_model import publish
 
 PAGE = "reference/spark.md"
@@ -43,8 +44,7 @@ def test_the_patterns_of_the_page_can_be_read(suffix: str, tmp_path: Path) -> No
     (text,) = [
         block.text for block in blocks(PAGE) if block.text.startswith("[[" if suffix == "toml" else "{")
     ]
-    file = tmp_path / f"patterns.{suffix}"
-    file.write_text(text, encoding="utf-8")
+    file = file_with(tmp_path / f"patterns.{suffix}", text)
     (question,) = load_questions(str(file), property_keys=["region"]).questions
     assert (question.namespace, question.mode) == ("public/default", Mode.PERSISTENT)
     assert question.selector.properties == ((("region", "eu"),) if suffix == "toml" else ())

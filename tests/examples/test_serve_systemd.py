@@ -13,6 +13,7 @@ import pytest
 
 from broker_core.quantities import parse_duration
 from broker_core.settings import Settings, load_settings
+from tests.support.files import file_with
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 FOLDER = EXAMPLES / "serve_systemd"
@@ -83,8 +84,7 @@ def test_it_runs_what_the_server_understands() -> None:
 def test_the_settings_of_the_readme_are_those_of_the_unit(tmp_path: Path) -> None:
     readme = (FOLDER / "README.md").read_text()
     (text,) = re.findall(r"```toml\n(# /etc/broker-core/broker-core\.toml\n.*?)```", readme, re.DOTALL)
-    file = tmp_path / "broker-core.toml"
-    file.write_text(text)
+    file = file_with(tmp_path / "broker-core.toml", text)
     settings = load_settings(file, environment={}).settings
     own = service(UNIT)
     assert settings.catalog.path.parent == Path("/var/lib") / own["StateDirectory"][0]

@@ -24,6 +24,7 @@ from broker_core_spark.commands.status_command import read_metrics
 from broker_core_spark.plugin import SparkPlugin
 from broker_core_spark.settings import SparkSettings
 from tests.support.eventually import eventually_sync
+from tests.support.files import file_with
 from tests.support.forked_programs import forked_program
 from tests.support.narrowed import present
 from tests.support.ports import free_ports
@@ -192,8 +193,9 @@ def test_after_a_restart_nothing_that_was_learned_is_lost(tmp_path: Path) -> Non
 
 
 def test_the_exit_code_of_a_build_is_that_of_the_script(tmp_path: Path) -> None:
-    stub = tmp_path / "broker-core"
-    stub.write_text(f'#!/bin/sh\necho "$2" >> {tmp_path}/called\n[ "$2" != build ] || exit 3\n')
+    stub = file_with(
+        tmp_path / "broker-core", f'#!/bin/sh\necho "$2" >> {tmp_path}/called\n[ "$2" != build ] || exit 3\n'
+    )
     stub.chmod(0o755)
     command = ["sh", str(EXAMPLE / "refresh.sh"), "broker-core.toml", "broker-core.sqlite", "generations"]
     environment = {"PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}

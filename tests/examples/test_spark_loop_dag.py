@@ -18,6 +18,7 @@ import pytest
 
 from broker_core_spark.commands.build_command import EXIT_REFUSED
 from tests.examples.test_spark_loop import EXAMPLE, assert_is_known, assert_is_schedule
+from tests.support.files import file_with
 
 FILE = EXAMPLE / "spark_loop_dag.py"
 BASH = "airflow.providers.standard.operators.bash"
@@ -117,8 +118,10 @@ def test_a_task_writes_in_its_own_folder_alone(loaded: dict[str, Any], tmp_path:
     """The operator removes that folder. A program that writes its arguments stands for `broker-core`."""
     for name in ("bin", "task"):
         (tmp_path / name).mkdir()
-    program = tmp_path / "bin" / "broker-core"
-    program.write_text('#!/bin/sh\nwhile [ $# -gt 0 ]; do [ "$1" != --output ] || : > "$2"; shift; done\n')
+    program = file_with(
+        tmp_path / "bin" / "broker-core",
+        '#!/bin/sh\nwhile [ $# -gt 0 ]; do [ "$1" != --output ] || : > "$2"; shift; done\n',
+    )
     program.chmod(0o755)
     subprocess.run(
         ["bash", "-c", loaded["build"].given["bash_command"]],

@@ -10,6 +10,7 @@ from broker_core_postgres.checks import check_database
 from broker_core_postgres.schema.schema_version import migrations
 from broker_core_postgres.settings import PostgresSettings
 from tests.postgres.schema.old_schema import make_old
+from tests.support.files import file_with
 from tests.support.ports import free_ports
 from tests.support.postgres_server import Database
 
@@ -19,8 +20,7 @@ async def found(**settings: Any) -> list[Check]:
 
 
 async def test_a_database_that_is_served_from(database: Database, tmp_path: Path) -> None:
-    secret = tmp_path / "password"
-    secret.write_text("any")
+    secret = file_with(tmp_path / "password", "any")
     secret.chmod(0o600)
     ok = await found(dsn=database.dsn, password_file=secret)
     assert [(check.level, check.name) for check in ok] == [("ok", "password_file"), ("ok", "dsn")]

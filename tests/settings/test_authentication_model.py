@@ -16,14 +16,14 @@ from broker_core.settings import (
     load_settings,
 )
 from broker_core.settings.mask_secrets import masked
+from tests.support.files import file_with
 from tests.support.narrowed import present
 
 KEY = base64.b64encode(b"x" * 32).decode()
 
 
 def _load(tmp_path: Path, text: str) -> AuthenticationSettings:
-    file = tmp_path / "broker-core.toml"
-    file.write_text(text, encoding="utf-8")
+    file = file_with(tmp_path / "broker-core.toml", text)
     return load_settings(file, environment={}).settings.authentication
 
 
@@ -87,9 +87,9 @@ def test_paths_are_taken_from_the_folder_of_the_file(tmp_path: Path) -> None:
 
 
 def test_all_problems_are_found_at_once(tmp_path: Path) -> None:
-    file = tmp_path / "broker-core.toml"
-    file.write_text(
-        '[authentication]\nmethods = ["token", "basic"]\n[log]\nlevel = "loud"\n', encoding="utf-8"
+    file = file_with(
+        tmp_path / "broker-core.toml",
+        '[authentication]\nmethods = ["token", "basic"]\n[log]\nlevel = "loud"\n',
     )
     loaded, problems = find_problems(file, environment={})
     assert loaded is not None

@@ -7,17 +7,18 @@ import pytest
 from pydantic import ValidationError
 
 from broker_core.settings import AuthorizationSettings, SettingsError, find_problems, load_settings
+from tests.support.files import file_with
 
 RULE = {"roles": ["team-*"], "namespaces": ["acme/*"], "actions": ["list"]}
 
 
 def test_a_table_as_it_is_written(tmp_path: Path) -> None:
-    file = tmp_path / "s.toml"
-    file.write_text(
+    file = file_with(
+        tmp_path / "s.toml",
         '[authorization]\nmode = "rules"\nsuper_roles = ["admin"]\n'
         '[[authorization.rules]]\nroles = ["team-*"]\nnamespaces = ["acme/*"]\n'
         'actions = ["list", "lookup", "monitor", "admin"]\n'
-        '[[authorization.rules]]\nroles = ["*"]\nnamespaces = ["*"]\nactions = ["*"]\n'
+        '[[authorization.rules]]\nroles = ["*"]\nnamespaces = ["*"]\nactions = ["*"]\n',
     )
     table = load_settings(file, environment={}).settings.authorization
     assert (table.mode, table.super_roles) == ("rules", ("admin",))
@@ -69,9 +70,9 @@ def test_a_super_role_is_one_role(role: str) -> None:
 
 
 def test_an_unknown_key_of_a_rule_names_the_file(tmp_path: Path) -> None:
-    file = tmp_path / "s.toml"
-    file.write_text(
-        '[[authorization.rules]]\nroles = ["a"]\nnamespaces = ["*"]\nactions = ["list"]\nrole = "b"\n'
+    file = file_with(
+        tmp_path / "s.toml",
+        '[[authorization.rules]]\nroles = ["a"]\nnamespaces = ["*"]\nactions = ["list"]\nrole = "b"\n',
     )
     with pytest.raises(
         SettingsError,

@@ -9,12 +9,11 @@ import pytest
 
 from broker_core.settings.file_layer import file_layer, table_of_broken
 from broker_core.settings.problems import SettingsError
+from tests.support.files import file_with
 
 
 def _file(folder: Path, text: str) -> Path:
-    file = folder / "broker-core.toml"
-    file.write_text(text, encoding="utf-8")
-    return file
+    return file_with(folder / "broker-core.toml", text)
 
 
 def test_a_file_is_toml(tmp_path: Path) -> None:
@@ -28,8 +27,7 @@ def test_a_file_is_toml(tmp_path: Path) -> None:
     [(b"a = ", "not valid TOML"), (b'a = "\xff"', "not valid TOML"), (b"[a]\n[a]", "not valid TOML")],
 )
 def test_a_file_that_is_no_toml_is_named(tmp_path: Path, content: bytes, said: str) -> None:
-    file = tmp_path / "broken.toml"
-    file.write_bytes(content)
+    file = file_with(tmp_path / "broken.toml", content)
     with pytest.raises(SettingsError) as caught:
         file_layer(file)
     assert str(caught.value).startswith(f"{file}: {said}")

@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from broker_core.settings import KafkaSettings, SettingsError, load_settings
+from tests.support.files import file_with
 from tests.support.narrowed import present
 
 
 def load(tmp_path: Path, text: str, environment: dict[str, str] | None = None) -> KafkaSettings:
-    file = tmp_path / "broker-core.toml"
-    file.write_text(text)
+    file = file_with(tmp_path / "broker-core.toml", text)
     return present(load_settings(file, environment=environment or {}).settings.kafka)
 
 

@@ -13,6 +13,7 @@ from broker_core.settings import (
     find_problems,
     load_settings,
 )
+from tests.support.files import file_with
 from tests.support.narrowed import of_type, present
 
 WriteFile = Callable[[str], Path]
@@ -21,9 +22,7 @@ WriteFile = Callable[[str], Path]
 @pytest.fixture
 def toml(tmp_path: Path) -> WriteFile:
     def write(text: str) -> Path:
-        file = tmp_path / "broker-core.toml"
-        file.write_text(text, encoding="utf-8")
-        return file
+        return file_with(tmp_path / "broker-core.toml", text)
 
     return write
 

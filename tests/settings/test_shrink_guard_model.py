@@ -8,15 +8,15 @@ import pytest
 from pydantic import ValidationError
 
 from broker_core.settings import ShrinkGuardSettings, load_settings
+from tests.support.files import file_with
 
 
 def test_tables_of_namespaces(tmp_path: Path) -> None:
-    file = tmp_path / "c.toml"
-    file.write_text(
+    file = file_with(
+        tmp_path / "c.toml",
         "[shrink_guard]\nmin_topics = 20\n"
         '[[shrink_guard.namespaces]]\nname = "acme/*"\nmax_ratio = 0.9\nhold = "2h"\n'
         '[[shrink_guard.namespaces]]\nname = "acme/x"\nenabled = false\n',
-        encoding="utf-8",
     )
     own = load_settings(file).settings.shrink_guard
     assert [(each.name, each.enabled, each.max_ratio, each.hold) for each in own.namespaces] == [

@@ -11,12 +11,15 @@ from broker_core.settings.models import PulsarSettings
 from broker_core.settings.problems import SettingsError
 from broker_core.settings.setting_paths import FILES, LISTS
 from broker_core.settings.tls_models import PulsarTlsSettings
+from tests.support.files import file_with
 from tests.support.narrowed import present
 
 
 def test_a_relative_file_is_in_the_folder_of_the_settings(tmp_path: Path) -> None:
-    file = tmp_path / "broker-core.toml"
-    file.write_text('[http.tls]\ncertificate = "a.pem"\nkey = "/b.key"\nclient_ca = "c.pem"\n')
+    file = file_with(
+        tmp_path / "broker-core.toml",
+        '[http.tls]\ncertificate = "a.pem"\nkey = "/b.key"\nclient_ca = "c.pem"\n',
+    )
     loaded = load_settings(file, environment={}).settings
     assert loaded.http is not None
     tls = present(loaded.http.tls)
@@ -59,8 +62,7 @@ def test_variables_of_the_environment_reach_the_tables() -> None:
     ],
 )
 def test_what_is_wrong_is_said(tmp_path: Path, text: str, message: str) -> None:
-    file = tmp_path / "broker-core.toml"
-    file.write_text(text)
+    file = file_with(tmp_path / "broker-core.toml", text)
     with pytest.raises(SettingsError, match=message):
         load_settings(file, environment={})
 

@@ -14,6 +14,7 @@ from broker_core.settings import (
     load_settings,
     masked,
 )
+from tests.support.files import file_with
 from tests.support.narrowed import present
 
 SECRET = "eyJhbGciOiJub25lIn0.c2VjcmV0.c2VjcmV0"
@@ -22,8 +23,9 @@ KEY = 'methods = ["token"]\ntoken.key = "env:KEY"\n'
 
 
 def load(tmp_path: Path, upstream: str, authentication: str = "") -> LoadedSettings:
-    file = tmp_path / "broker-core.toml"
-    file.write_text(f"[upstream]\n{URL}{upstream}\n[authentication]\n{authentication}\n", encoding="utf-8")
+    file = file_with(
+        tmp_path / "broker-core.toml", f"[upstream]\n{URL}{upstream}\n[authentication]\n{authentication}\n"
+    )
     return load_settings(file, environment={})
 
 
@@ -77,8 +79,9 @@ def test_what_does_not_go_together(tmp_path: Path, upstream: str, authentication
 
 
 def test_tls_needs_an_address_of_tls(tmp_path: Path) -> None:
-    file = tmp_path / "broker-core.toml"
-    file.write_text('[upstream]\nservice_url = "pulsar://a"\ntls.ca = "ca.pem"', encoding="utf-8")
+    file = file_with(
+        tmp_path / "broker-core.toml", '[upstream]\nservice_url = "pulsar://a"\ntls.ca = "ca.pem"'
+    )
     with pytest.raises(SettingsError, match=r"upstream.service_url: upstream.tls is set: .* pulsar\+ssl"):
         load_settings(file, environment={})
 

@@ -12,6 +12,7 @@ from broker_core.catalog.catalog_errors import CatalogUnusable
 from broker_core.catalog.store.catalog_file import connect, open_catalog_file
 from broker_core.catalog.store.schema import APPLICATION_ID, SCHEMA_VERSION
 from broker_core.names import TopicName
+from tests.support.files import file_with
 
 
 def test_a_new_file_has_an_id_of_its_own_and_keeps_it(tmp_path: Path) -> None:
@@ -92,8 +93,7 @@ def test_where_there_is_none_that_is_said(tmp_path: Path) -> None:
 
 
 def test_a_file_of_something_else_is_refused_and_left_alone(tmp_path: Path) -> None:
-    text = tmp_path / "names.txt"
-    text.write_bytes(b"orders\n" * 1000)
+    text = file_with(tmp_path / "names.txt", b"orders\n" * 1000)
     with pytest.raises(CatalogUnusable, match=r"names\.txt is not a catalogue: it is no SQLite database"):
         open_catalog_file(text, create=True)
     assert text.read_bytes() == b"orders\n" * 1000

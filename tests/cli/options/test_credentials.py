@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from broker_core.cli.options.credentials import NO_CREDENTIALS, GivenCredentials, UnusableCredentials
+from tests.support.files import file_with
 from tests.support.narrowed import present
 
 
@@ -17,8 +18,7 @@ def test_without_options_there_are_none() -> None:
 
 
 def test_a_token_is_that_of_the_file(tmp_path: Path) -> None:
-    file = tmp_path / "token"
-    file.write_text("  aaa.bbb.ccc\n")
+    file = file_with(tmp_path / "token", "  aaa.bbb.ccc\n")
     given = GivenCredentials(token_file=file)
     assert given.token() == "aaa.bbb.ccc"
     credentials = present(given.of_client())
@@ -28,8 +28,7 @@ def test_a_token_is_that_of_the_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", [b"", b" \n", b"a b", b"a\nb", b"\xff\xfe", b"a\0b", b"x" * 70_000])
 def test_what_is_no_token_is_not_shown(tmp_path: Path, content: bytes) -> None:
-    file = tmp_path / "token"
-    file.write_bytes(content)
+    file = file_with(tmp_path / "token", content)
     with pytest.raises(UnusableCredentials) as caught:
         GivenCredentials(token_file=file).token()
     assert str(caught.value) == f"--token-file {file}: there is no token in it"
@@ -53,15 +52,13 @@ def test_certificates() -> None:
 
 
 def test_a_token_is_preferred_to_a_certificate(tmp_path: Path) -> None:
-    file = tmp_path / "token"
-    file.write_text("t")
+    file = file_with(tmp_path / "token", "t")
     credentials = present(GivenCredentials(token_file=file, cert=Path("c.pem")).of_client())
     assert credentials.method == "token"
 
 
 def test_a_password_is_the_first_line_of_the_file(tmp_path: Path) -> None:
-    file = tmp_path / "password"
-    file.write_text("pass wörd\r\nmore\n", encoding="utf-8")
+    file = file_with(tmp_path / "password", "pass wörd\r\nmore\n")
     given = GivenCredentials(user="alice", password_file=file)
     credentials = present(given.of_client())
     assert credentials.method == "basic"

@@ -13,6 +13,7 @@ from broker_core.cli.options.question import (
 )
 from broker_core.names import Mode
 from tests.cli.conftest import Cli
+from tests.support.files import file_with
 
 
 def test_properties_are_pairs_and_each_key_is_given_once() -> None:
@@ -65,8 +66,7 @@ def test_a_wrong_option_or_argument_is_two(cli: Cli, arguments: list[str]) -> No
 def test_what_a_setting_or_a_file_says_is_one(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wrong = tmp_path / "names.txt"
-    wrong.write_text("a/b\n")
+    wrong = file_with(tmp_path / "names.txt", "a/b\n")
     assert cli("topics", "import", "a/b", wrong).code == 1
     assert cli("topics", "show", "a/b", "--catalog", "absent.sqlite").code == 1
     assert cli("topics", "show", "a/b", "--config", "absent.toml").code == 1

@@ -12,11 +12,11 @@ from typing import Any
 from broker_core.cli.running_broker import get
 from tests.cli.server_process.serving import COMMAND, Server, started
 from tests.support.eventually import eventually_sync
+from tests.support.files import file_with
 
 
 def test_a_hangup_opens_the_log_file_anew_and_ends_nothing(servers: list[Server], tmp_path: Path) -> None:
-    config = tmp_path / "f.toml"
-    config.write_text('[pulsar]\nlisten = "127.0.0.1:0"\n[log]\nfile = "served.log"\n')
+    config = file_with(tmp_path / "f.toml", '[pulsar]\nlisten = "127.0.0.1:0"\n[log]\nfile = "served.log"\n')
     server = started(servers, tmp_path, "--config", str(config))
     log, moved = tmp_path / "served.log", tmp_path / "served.log.1"
     eventually_sync(log.exists, what="it has begun to start")

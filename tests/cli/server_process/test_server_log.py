@@ -17,6 +17,7 @@ import structlog
 
 from broker_core.cli.server_process.server_log import configure_logs, server_log, silence_logs
 from broker_core.logs import LogFileError, LogRenderer, RepeatedLines, dropped_lines
+from tests.support.files import file_with
 
 
 def json_lines(level: Any = "info") -> list[str]:
@@ -170,8 +171,7 @@ def test_a_pipe_that_nobody_reads_holds_nobody(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_file_takes_the_log_and_is_opened_anew(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    file = tmp_path / "broker-core.log"
-    file.write_text("before\n")
+    file = file_with(tmp_path / "broker-core.log", "before\n")
     with server_log(file, "info", "auto") as log:
         structlog.get_logger("x").info("one")
         log.flush(10)

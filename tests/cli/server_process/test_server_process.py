@@ -23,6 +23,7 @@ from broker_core.wire.pulsar.frames import FrameDecoder
 from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand
 from tests.cli.server_process.serving import COMMAND, Server, started
 from tests.support.eventually import eventually_sync
+from tests.support.files import file_with
 from tests.support.forked_programs import forked_program
 
 
@@ -89,10 +90,10 @@ def _with_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str) -
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: hangs\nVersion: 1\n")
     (metadata / "entry_points.txt").write_text("[broker_core]\nhangs = hangs\n")
     monkeypatch.setenv("PYTHONPATH", str(site))
-    config = tmp_path / "f.toml"
-    config.write_text(
+    config = file_with(
+        tmp_path / "f.toml",
         '[pulsar]\nlisten = "127.0.0.1:0"\ndrain_timeout = "50s"\n'
-        '[plugins]\nenabled = ["hangs"]\n[plugins.hangs]\ndeadline = "40s"\n'
+        '[plugins]\nenabled = ["hangs"]\n[plugins.hangs]\ndeadline = "40s"\n',
     )
     return str(config)
 
@@ -329,8 +330,7 @@ def _status(address: str, path: str = "/-/ready") -> tuple[int, str]:
 
 
 def test_it_ends_by_itself_after_the_delay(servers: list[Server], tmp_path: Path) -> None:
-    config = tmp_path / "f.toml"
-    config.write_text('[pulsar]\nlisten = "127.0.0.1:0"\ndrain_delay = 1\n')
+    config = file_with(tmp_path / "f.toml", '[pulsar]\nlisten = "127.0.0.1:0"\ndrain_delay = 1\n')
     server = started(servers, tmp_path, "--config", str(config))
     server.ready()
     begun = time.monotonic()
@@ -340,8 +340,10 @@ def test_it_ends_by_itself_after_the_delay(servers: list[Server], tmp_path: Path
 
 
 def test_clients_are_served_in_the_delay(servers: list[Server], tmp_path: Path) -> None:
-    config = tmp_path / "f.toml"
-    config.write_text('[pulsar]\nlisten = "127.0.0.1:0"\ndrain_delay = 600\n[http]\nlisten = "127.0.0.1:0"\n')
+    config = file_with(
+        tmp_path / "f.toml",
+        '[pulsar]\nlisten = "127.0.0.1:0"\ndrain_delay = 600\n[http]\nlisten = "127.0.0.1:0"\n',
+    )
     server = started(servers, tmp_path, "--config", str(config))
     ready = server.ready()
     assert _status(ready["http"])[0] == 200

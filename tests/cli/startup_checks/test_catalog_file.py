@@ -14,6 +14,7 @@ from broker_core.settings import Settings
 from tests.catalog.old_files import old_file
 from tests.cli.startup_checks.findings import levels, settings, text
 from tests.support.catalogue_topics import create_topics
+from tests.support.files import file_with
 
 
 def catalog(path: Path, *keys: str) -> Settings:
@@ -109,8 +110,7 @@ def test_a_catalogue_of_a_former_release_is_told_of_ahead(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("content", [b"no database" * 100, b"SQLite format 3\0" + b"\xff" * 5000])
 def test_a_file_that_is_no_catalogue(tmp_path: Path, content: bytes) -> None:
-    path = tmp_path / "c.sqlite"
-    path.write_bytes(content)
+    path = file_with(tmp_path / "c.sqlite", content)
     assert levels(catalog_checks(catalog(path))) == {"catalog.path": "error"}
     assert path.read_bytes() == content
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from broker_core.cli.command_tree import run
+from tests.support.files import file_with
 from tests.support.postgres_server import Database
 
 
@@ -19,10 +20,8 @@ def feeder(database: Database) -> str:
 
 
 def test_a_feeder_loads_a_file(feeder: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    config = tmp_path / "broker.toml"
-    config.write_text(f'[plugins.postgres]\ndsn = "{feeder}"\n')
-    names = tmp_path / "names.txt"
-    names.write_text("".join(f"topic-{number}\n" for number in range(12_000)))
+    config = file_with(tmp_path / "broker.toml", f'[plugins.postgres]\ndsn = "{feeder}"\n')
+    names = file_with(tmp_path / "names.txt", "".join(f"topic-{number}\n" for number in range(12_000)))
     into = ["postgres", "load", "a/b", str(names), "--config", str(config)]
     assert run([*into, "--dry-run"]) == 0
     assert capfd.readouterr().out == (
@@ -74,8 +73,7 @@ def test_a_topic_beside_its_partition_with_other_properties_is_refused(
 def test_an_empty_file_needs_both_words_where_there_is_much(
     feeder: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    names = tmp_path / "names.txt"
-    names.write_text("".join(f"topic-{number}\n" for number in range(11)))
+    names = file_with(tmp_path / "names.txt", "".join(f"topic-{number}\n" for number in range(11)))
     into = ["postgres", "load", "a/b", str(names), "--dsn", feeder]
     assert run(into) == 0
     names.write_text("")
@@ -88,8 +86,7 @@ def test_an_empty_file_needs_both_words_where_there_is_much(
 def test_what_is_wrong_is_one_line(
     database: Database, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    names = tmp_path / "names.txt"
-    names.write_text("good\na//b\n")
+    names = file_with(tmp_path / "names.txt", "good\na//b\n")
     into = ["postgres", "load", "a/b", str(names), "--dsn", database.dsn]
     assert run(into) == 1
     assert capfd.readouterr().err.startswith(f"broker-core: {names}: line 2: ")
@@ -108,7 +105,6 @@ def test_what_is_wrong_is_one_line(
 def test_a_database_without_the_schema_is_told(
     empty_database: Database, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    names = tmp_path / "names.txt"
-    names.write_text("x\n")
+    names = file_with(tmp_path / "names.txt", "x\n")
     assert run(["postgres", "load", "a/b", str(names), "--dsn", empty_database.dsn]) == 1
     assert "broker-core postgres migrate" in capfd.readouterr().err

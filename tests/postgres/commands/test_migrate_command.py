@@ -10,14 +10,17 @@ import pytest
 from broker_core.cli.command_tree import run
 from broker_core_postgres.schema.schema_version import migrations
 from tests.postgres.schema.old_schema import make_old
+from tests.support.files import file_with
 from tests.support.postgres_server import Database, run_apart
 
 
 def test_from_nothing_to_served(
     empty_database: Database, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    config = tmp_path / "broker.toml"
-    config.write_text(f'[plugins.postgres]\ndsn = "{empty_database.dsn}"\nchange_log_retention = "1h"\n')
+    config = file_with(
+        tmp_path / "broker.toml",
+        f'[plugins.postgres]\ndsn = "{empty_database.dsn}"\nchange_log_retention = "1h"\n',
+    )
     options = ["--config", str(config)]
     assert run(["postgres", "status", *options]) == 1
     assert "run `broker-core postgres migrate`" in capfd.readouterr().out

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from broker_core.cli.command_tree import run
+from tests.support.files import file_with
 from tests.support.postgres_server import Database
 
 
 def test_one_topic_and_all_of_a_pattern(
     database: Database, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    names = tmp_path / "names.jsonl"
-    names.write_text('{"name": "x", "partitions": 2}\n{"name": "y"}\n')
+    names = file_with(tmp_path / "names.jsonl", '{"name": "x", "partitions": 2}\n{"name": "y"}\n')
     there = ["--dsn", database.dsn]
     assert run(["postgres", "load", "a/b", str(names), *there]) == 0
     capfd.readouterr()

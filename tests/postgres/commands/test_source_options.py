@@ -6,6 +6,7 @@ import pytest
 
 from broker_core_postgres.commands.source_options import SourceOptions
 from broker_core_postgres.fill.filling_failed import FillingFailed
+from tests.support.files import file_with
 
 URL = "https://localhost:8443"
 
@@ -13,8 +14,7 @@ URL = "https://localhost:8443"
 def test_a_token_is_read_from_a_file_or_the_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file = tmp_path / "token"
-    file.write_text("abc.def\n")
+    file = file_with(tmp_path / "token", "abc.def\n")
     assert SourceOptions(URL, token_file=file).address().token == "abc.def"
     monkeypatch.setenv("PULSAR_TOKEN", " xyz ")
     assert SourceOptions(URL, token_env="PULSAR_TOKEN").address().token == "xyz"
@@ -35,8 +35,7 @@ def test_what_is_no_token_is_refused_and_not_shown(tmp_path: Path) -> None:
 
 
 def test_certificates_are_checked(tmp_path: Path) -> None:
-    nothing = tmp_path / "ca.pem"
-    nothing.write_text("no certificate")
+    nothing = file_with(tmp_path / "ca.pem", "no certificate")
     with pytest.raises(FillingFailed, match="no authorities"):
         SourceOptions(URL, ca_file=nothing).address()
     with pytest.raises(FillingFailed, match="no usable certificate"):

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from broker_core.cli.command_tree import run
+from tests.support.files import file_with
 from tests.support.postgres_server import Database
 
 
@@ -36,8 +37,9 @@ def test_a_server_that_is_not_there(capfd: pytest.CaptureFixture[str]) -> None:
 def test_a_relation_of_ones_own_needs_no_schema(
     empty_database: Database, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    config = tmp_path / "broker.toml"
-    config.write_text(f'[plugins.postgres]\ndsn = "{empty_database.dsn}"\nrelation = "mine"\n')
+    config = file_with(
+        tmp_path / "broker.toml", f'[plugins.postgres]\ndsn = "{empty_database.dsn}"\nrelation = "mine"\n'
+    )
     status = ["postgres", "status", "--config", str(config)]
     assert run(status) == 1
     assert "problem        relation: there is no table or view mine" in capfd.readouterr().out

@@ -10,6 +10,7 @@ from broker_core_postgres.commands.write_connection import writing_failure
 from broker_core_postgres.schema.schema_version import migrations
 from tests.postgres.schema.old_schema import make_old
 from tests.support.catalogue_topics import create_topics
+from tests.support.files import file_with
 from tests.support.postgres_server import Database, run_apart
 
 
@@ -33,8 +34,9 @@ def test_a_relation_of_ones_own_is_not_filled(
     command: list[str], code: int, database: Database, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """Listings would not read what the command writes, whether the schema fits or not."""
-    config = tmp_path / "broker.toml"
-    config.write_text(f'[plugins.postgres]\ndsn = "{database.dsn}"\nrelation = "mine"\n')
+    config = file_with(
+        tmp_path / "broker.toml", f'[plugins.postgres]\ndsn = "{database.dsn}"\nrelation = "mine"\n'
+    )
     file, catalog = tmp_path / "names.txt", tmp_path / "catalog.sqlite"
     file.write_text("x\n")
     create_topics(catalog, "persistent://a/b/x")
@@ -65,8 +67,7 @@ def test_who_writes_migrates_an_older_schema(
 ) -> None:
     older = migrations()[-2].number
     run_apart(lambda: make_old(empty_database, older))
-    config = tmp_path / "broker.toml"
-    config.write_text(f'[plugins.postgres]\ndsn = "{empty_database.dsn}"\n')
+    config = file_with(tmp_path / "broker.toml", f'[plugins.postgres]\ndsn = "{empty_database.dsn}"\n')
     file, catalog = tmp_path / "names.txt", tmp_path / "catalog.sqlite"
     file.write_text("x\n")
     create_topics(catalog, "persistent://a/b/x")

@@ -20,6 +20,7 @@ from broker_core_postgres.connect.open_connection import (
     connect_first_host,
 )
 from broker_core_postgres.settings import PostgresSettings
+from tests.support.files import file_with
 from tests.support.ports import free_port
 from tests.support.postgres_server import PostgresServer
 
@@ -34,8 +35,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer
     with PostgresServer({"password_encryption": "scram-sha-256"}) as server:
         server.sql(f"CREATE ROLE guest LOGIN PASSWORD '{_SECRET}'; CREATE ROLE card LOGIN")
         for name in ("server.crt", "server.key", "ca.crt"):
-            file = server.data / name
-            file.write_bytes((folder / name).read_bytes())
+            file = file_with(server.data / name, (folder / name).read_bytes())
             owner = server.data.stat()
             os.chown(file, owner.st_uid, owner.st_gid)
             file.chmod(0o600)
@@ -177,8 +177,7 @@ async def test_wrong_logins_say_what_to_change(secured: PostgresServer) -> None:
 
 
 async def test_the_password_comes_from_a_file_that_changes(secured: PostgresServer, tmp_path: Path) -> None:
-    file = tmp_path / "password"
-    file.write_text("not yet")
+    file = file_with(tmp_path / "password", "not yet")
     settings = PostgresSettings(dsn=_guest(secured, password=None), password_file=file)
     assert (await _refused(settings)).failure.reason == "authentication"
     file.write_text(f"{_SECRET}\n")
@@ -193,15 +192,14 @@ async def test_the_password_comes_from_the_environment(
     monkeypatch.setenv("PGPASSWORD", _SECRET)
     await (await connect(dsn)).close()
     monkeypatch.delenv("PGPASSWORD")
-    passfile = tmp_path / "pgpass"
-    passfile.write_text(f"127.0.0.1:{secured.port}:*:guest:{_SECRET}\n")
+    passfile = file_with(tmp_path / "pgpass", f"127.0.0.1:{secured.port}:*:guest:{_SECRET}\n")
     passfile.chmod(0o600)
     monkeypatch.setenv("PGPASSFILE", str(passfile))
     await (await connect(dsn)).close()
     monkeypatch.delenv("PGPASSFILE")
-    services = tmp_path / "services"
-    services.write_text(
-        f"[mine]\nhost=127.0.0.1\nport={secured.port}\nuser=guest\ndbname=postgres\npassword={_SECRET}\n"
+    services = file_with(
+        tmp_path / "services",
+        f"[mine]\nhost=127.0.0.1\nport={secured.port}\nuser=guest\ndbname=postgres\npassword={_SECRET}\n",
     )
     monkeypatch.setenv("PGSERVICEFILE", str(services))
     monkeypatch.setenv("PGSERVICE", "mine")

@@ -21,6 +21,7 @@ from broker_core_spark.format.canonical_question import CanonicalQuestion
 from broker_core_spark.serving.opened.generation import Generation
 from broker_core_spark.store import open_store
 from broker_core_spark.store.published_pointers import current_pointer, readable_pointers
+from tests.support.files import file_with
 from tests.support.narrowed import present
 from tests.support.spark_catalogues import (
     expected_generation,
@@ -164,8 +165,7 @@ def test_a_failed_build_leaves_what_is_published(
     spark: SparkSession, inputs: tuple[Path, Path], tmp_path: Path
 ) -> None:
     first = run(spark, inputs, tmp_path / "store")
-    names = tmp_path / "names.txt"
-    names.write_text("good\nbad/name\n", encoding="utf-8")
+    names = file_with(tmp_path / "names.txt", "good\nbad/name\n")
     with pytest.raises(InvalidCatalogue, match="line 2"):
         build(
             spark,
@@ -184,8 +184,7 @@ def test_a_failed_build_leaves_what_is_published(
 
 
 def test_a_file_of_names_is_a_static_catalogue(spark: SparkSession, tmp_path: Path) -> None:
-    names = tmp_path / "names.txt"
-    names.write_text("b\na\nb\n", encoding="utf-8")
+    names = file_with(tmp_path / "names.txt", "b\na\nb\n")
     patterns = write_patterns(
         tmp_path / "patterns.jsonl", [{"namespace": "public/default", "pattern": ".*a"}]
     )

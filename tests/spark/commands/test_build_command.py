@@ -22,6 +22,7 @@ from broker_core_spark.store import open_store
 from broker_core_spark.store.file_at_address import addressed_file
 from broker_core_spark.store.published_pointers import current_pointer
 from broker_core_spark.store.stored_manifest import read_manifest
+from tests.support.files import file_with
 from tests.support.narrowed import present
 from tests.support.ports import free_port
 from tests.support.spark_catalogues import fill, write_patterns
@@ -132,8 +133,7 @@ def test_the_exit_code_and_the_metrics_of_a_build_whose_output_fails_agree(
 def test_a_build_that_ends_before_spark_starts_writes_that_it_failed(
     arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    metrics = tmp_path / "build.prom"
-    metrics.write_text("broker_core_spark_build_succeeded 1.0\n")
+    metrics = file_with(tmp_path / "build.prom", "broker_core_spark_build_succeeded 1.0\n")
     more = [*arguments, "--patterns", str(tmp_path / "none.jsonl"), "--metrics", str(metrics)]
     assert run(more) == 1
     assert "broker_core_spark_build_succeeded 0.0" in metrics.read_text()
@@ -154,8 +154,10 @@ def test_a_build_that_ends_before_spark_starts_writes_that_it_failed(
 def test_the_largest_segment_and_the_most_tasks(
     arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    names = tmp_path / "names.txt"
-    names.write_text("".join(f"some-rather-long-name-of-a-topic-{number:07}\n" for number in range(40_000)))
+    names = file_with(
+        tmp_path / "names.txt",
+        "".join(f"some-rather-long-name-of-a-topic-{number:07}\n" for number in range(40_000)),
+    )
     patterns = write_patterns(tmp_path / "some.jsonl", [{"namespace": "a/b", "pattern": ".*7"}])
     arguments[3] = str(names)
     more = [*arguments, "--namespace", "a/b", "--patterns", str(patterns)]
@@ -192,8 +194,9 @@ def test_gates_without_a_generation_to_compare_with_say_so(
 def test_property_keys_of_the_settings(
     arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    settings = tmp_path / "broker-core.toml"
-    settings.write_text('[catalog]\nproperty_keys = ["who"]\n[patterns]\nmax_length = 5\n', encoding="utf-8")
+    settings = file_with(
+        tmp_path / "broker-core.toml", '[catalog]\nproperty_keys = ["who"]\n[patterns]\nmax_length = 5\n'
+    )
     assert run([*arguments, "--config", str(settings), "--min-questions", "0"]) == 0
     record = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert (record["questions"], record["refused"]) == (0, 2)  # longer than the five characters
@@ -228,8 +231,7 @@ def test_property_keys_of_a_plugin_select_as_in_the_broker(
 def test_plugins_that_cannot_be_loaded_ask_for_the_keys(
     arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    settings = tmp_path / "broker-core.toml"
-    settings.write_text('[plugins]\nenabled = ["not-there"]\n', encoding="utf-8")
+    settings = file_with(tmp_path / "broker-core.toml", '[plugins]\nenabled = ["not-there"]\n')
     assert run([*arguments, "--config", str(settings)]) == 2
     assert "--property-keys" in capsys.readouterr().err
     assert run([*arguments, "--config", str(settings), "--property-keys", "region"]) == 0
@@ -240,10 +242,9 @@ def test_a_generation_that_lost_too_much_has_an_exit_code_of_its_own(
 ) -> None:
     rows = [{"namespace": "a/b", "pattern": f"a/b/orders-{number}"} for number in range(4)]
     always = write_patterns(tmp_path / "always.jsonl", [*rows, {"namespace": "a/b", "pattern": ".*"}])
-    settings = tmp_path / "broker-core.toml"
-    settings.write_text(
+    settings = file_with(
+        tmp_path / "broker-core.toml",
         f'[plugins.spark]\nstore = "elsewhere"\nalways = "{always}"\nmax_question_loss = 0.7\n',
-        encoding="utf-8",
     )
     write_patterns(tmp_path / "patterns.jsonl", [])
     arguments += ["--config", str(settings)]
@@ -380,11 +381,10 @@ def test_everything_of_a_build_may_be_in_a_bucket(
     stored = open_store(f"{place}/store", s3_options)
     assert list(stored.list("temporary")) == []
 
-    settings = tmp_path / "broker-core.toml"
-    settings.write_text(
+    settings = file_with(
+        tmp_path / "broker-core.toml",
         f'[plugins.spark]\nstore = "{place}/store"\n[plugins.spark.store_options]\nallow_http = true\n'
         + "".join(f'{name} = "{value}"\n' for name, value in s3_options.items() if name != "allow_http"),
-        encoding="utf-8",
     )
     configured = ["--config", str(settings)]
     assert run([*build, *configured, "--incremental"]) == 0

@@ -10,6 +10,7 @@ from broker_core.catalog import SqliteCatalog
 from broker_core.names import NamespaceName
 from broker_core.wire.kafka import CREATE_ACLS, DELETE_ACLS, DESCRIBE_ACLS
 from tests.cli.conftest import Cli
+from tests.support.files import file_with
 from tests.support.scripted_kafka import ScriptedKafka, in_a_thread
 
 RESOURCE: dict[str, Any] = {"resource_type": 2, "resource_name": "orders", "pattern_type": 3}
@@ -72,8 +73,9 @@ def test_bindings_are_added_listed_and_removed(cli: Cli, tmp_path: Path) -> None
 def test_the_end_of_the_last_acl_is_said_by_the_settings(
     cli: Cli, tmp_path: Path, table: str, said: str
 ) -> None:
-    settings = tmp_path / "settings.toml"
-    settings.write_text(f'[kafka]\nlisten = "127.0.0.1:0"\nnamespace = "a/b"\n{table}\n')
+    settings = file_with(
+        tmp_path / "settings.toml", f'[kafka]\nlisten = "127.0.0.1:0"\nnamespace = "a/b"\n{table}\n'
+    )
     of = ("a/b", "--allow-principal", "User:a", "--topic", "x", "--catalog", tmp_path / "c.sqlite")
     cli("kafka", "acls", "add", *of, "--config", settings)
     assert said in cli("kafka", "acls", "remove", *of, "--config", settings).err

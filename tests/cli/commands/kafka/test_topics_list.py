@@ -6,6 +6,7 @@ from pathlib import Path
 
 from broker_core.wire.kafka import LIST_TOPICS, METADATA, Fields
 from tests.cli.conftest import Cli
+from tests.support.files import file_with
 from tests.support.ports import free_port
 from tests.support.scripted_kafka import Asked, ScriptedKafka, in_a_thread, metadata_of
 
@@ -78,8 +79,7 @@ def test_nobody_there_says_what_to_do(cli: Cli, tmp_path: Path) -> None:
     port = free_port()
     said = cli("kafka", "topics", "list", "--bootstrap", f"127.0.0.1:{port}")
     assert "; --bootstrap takes the address of the Kafka listener" in said.only_error
-    config = tmp_path / "kafka.toml"
-    config.write_text(f'[kafka]\nlisten = "127.0.0.1:{port}"\n', encoding="utf-8")
+    config = file_with(tmp_path / "kafka.toml", f'[kafka]\nlisten = "127.0.0.1:{port}"\n')
     said = cli("kafka", "topics", "list", "--config", str(config))
     assert "; is the server of the settings running?" in said.only_error
 

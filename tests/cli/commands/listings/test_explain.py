@@ -9,6 +9,7 @@ import pytest
 
 from broker_core.listing.hashes.topics_hash import topics_hash
 from tests.cli.conftest import Cli, InstallPlugin
+from tests.support.files import file_with
 
 NAMES = [f"persistent://public/default/orders-{region}" for region in ("eu", "us")]
 PLUGINS = """
@@ -28,9 +29,7 @@ def broker_core_list_topics(request, properties):
 def config(cli: Cli, tmp_path: Path) -> Path:
     for name in [*NAMES, "persistent://public/default/x"]:
         cli("topics", "create", name)
-    config = tmp_path / "broker-core.toml"
-    config.write_text('[plugins]\nenabled = ["first", "second"]\n')
-    return config
+    return file_with(tmp_path / "broker-core.toml", '[plugins]\nenabled = ["first", "second"]\n')
 
 
 def test_the_plan_and_the_default_lister(cli: Cli, tmp_path: Path, config: Path) -> None:
@@ -104,8 +103,7 @@ def test_a_catalogue_that_is_not_there_is_an_error_and_is_not_made(
     cli: Cli, tmp_path: Path, install_plugin: InstallPlugin, enabled: list[str]
 ) -> None:
     install_plugin("first", PLUGINS)
-    config = tmp_path / "elsewhere.toml"
-    config.write_text(f"[plugins]\nenabled = {enabled}\n")
+    config = file_with(tmp_path / "elsewhere.toml", f"[plugins]\nenabled = {enabled}\n")
     typo = tmp_path / "typo.sqlite"
     explained = cli("explain", "public/default", "--config", config, "--catalog", typo)
     assert explained.only_error == cli("topics", "export", "public/default", "--catalog", typo).only_error
@@ -116,8 +114,9 @@ def test_plugins_can_be_explained_before_a_server_made_its_catalogue(
     cli: Cli, tmp_path: Path, install_plugin: InstallPlugin
 ) -> None:
     install_plugin("mine", PLUGINS)
-    config = tmp_path / "elsewhere.toml"
-    config.write_text('[plugins]\nenabled = ["mine"]\n[catalog]\npath = "later.sqlite"\n')
+    config = file_with(
+        tmp_path / "elsewhere.toml", '[plugins]\nenabled = ["mine"]\n[catalog]\npath = "later.sqlite"\n'
+    )
     asked = ["explain", "public/default", "--config", config, "--format", "json"]
     report = json.loads(cli(*asked, "--property", "who=me").out)
     assert (report["lister"], report["topics"]) == ("mine", 1)
@@ -135,8 +134,7 @@ def test_what_cannot_be_explained_is_one_line(cli: Cli, config: Path, tmp_path: 
     report = json.loads(cli(*asked).out)
     assert (report["topics_pattern"], report["pattern"], report["code"]) == ("(", None, "MetadataError")
     assert "'('" in report["error"]
-    broken = tmp_path / "broken.sqlite"
-    broken.write_bytes(b"no database" * 100)
+    broken = file_with(tmp_path / "broken.sqlite", b"no database" * 100)
     assert str(broken) in cli("explain", "public/default", "--catalog", broken).only_error
 
 

@@ -13,6 +13,7 @@ from broker_core.settings import CatalogSettings, PulsarSettings, Settings, load
 from tests.cli.conftest import Cli
 from tests.cli.server import serving
 from tests.support.certificates import Authority
+from tests.support.files import file_with
 from tests.support.ports import free_port
 from tests.support.tokens import SECRET, token
 
@@ -93,10 +94,10 @@ def test_a_pattern_without_its_namespace_gets_a_hint(cli: Cli, url: str) -> None
 def test_details_over_http(cli: Cli, tmp_path: Path) -> None:
     for name, number in (("orders", 2), ("bills", 0)):
         cli("topics", "create", "acme/shop", name, "--partitions", number, "--property", "region=eu")
-    config = tmp_path / "f.toml"
-    config.write_text(
+    config = file_with(
+        tmp_path / "f.toml",
         f'[pulsar]\nlisten = "127.0.0.1:0"\n[http]\nlisten = "127.0.0.1:{free_port()}"\n'
-        f'[catalog]\npath = "{tmp_path}/broker-core.sqlite"\n'
+        f'[catalog]\npath = "{tmp_path}/broker-core.sqlite"\n',
     )
     asked = ("list", "acme/shop", "--detail", "partitions,properties", "--config", config)
     with serving(load_settings(config, environment={}).settings) as url:
@@ -127,13 +128,13 @@ def test_a_namespace_that_the_server_does_not_show_is_said_with_one_like_it(cli:
     for role in ("team", "guest"):
         (tmp_path / f"{role}.jwt").write_bytes(token({"sub": role}, key=SECRET, by="HS256"))
     http = f"127.0.0.1:{free_port()}"
-    config = tmp_path / "f.toml"
-    config.write_text(
+    config = file_with(
+        tmp_path / "f.toml",
         f'[pulsar]\nlisten = "127.0.0.1:{free_port()}"\n[http]\nlisten = "{http}"\n'
         f'[catalog]\npath = "{tmp_path}/broker-core.sqlite"\n'
         f'[authentication]\nmethods = ["token"]\n[authentication.token]\nkey = "file:{tmp_path}/key"\n'
         'algorithms = ["HS256"]\n[[authorization.rules]]\nroles = ["team"]\n'
-        'namespaces = ["acme/shop*", "acme/secret"]\nactions = ["list"]\n'
+        'namespaces = ["acme/shop*", "acme/secret"]\nactions = ["list"]\n',
     )
     with serving(load_settings(config, environment={}).settings) as url:
         as_team = ("--token-file", tmp_path / "team.jwt")

@@ -14,6 +14,7 @@ from broker_core.cli.commands.operate.reload import _lines
 from broker_core.settings import Settings, load_settings
 from tests.cli.conftest import Cli, Said
 from tests.support.catalogue_topics import create_topics
+from tests.support.files import file_with
 
 
 def _said(said: Said) -> str:
@@ -161,8 +162,7 @@ async def test_a_wrong_file_is_reported_to_the_server_and_by_it(
         assert code == 1
         assert "error reload: the server that runs goes on with what it had: settings: " in text
         # What is wrong for the command alone is not the server's failure, and is reported all the same.
-        other = tmp_path / "other.toml"
-        other.write_text(right + wrong)
+        other = file_with(tmp_path / "other.toml", right + wrong)
         file.write_text(right)
         said = await asyncio.to_thread(cli, "reload", "--config", str(other))
         assert (said.code, why in said.err) == (1, True)
@@ -245,8 +245,7 @@ async def test_a_file_that_cannot_be_read_is_reported_to_the_server(
 
 
 async def test_beside_a_server_that_is_embedded_nothing_is_wrong(cli: Cli, tmp_path: Path) -> None:
-    file = tmp_path / "f.toml"
-    file.write_text('[pulsar]\nlisten = "127.0.0.1:0"\n[admin]\nsocket = "a.sock"\n')
+    file = file_with(tmp_path / "f.toml", '[pulsar]\nlisten = "127.0.0.1:0"\n[admin]\nsocket = "a.sock"\n')
     async with Broker(load_settings(file, environment={}).settings):
         said = await asyncio.to_thread(cli, "check", "--config", str(file))
         assert "is that of a broker-core that runs" in said.out

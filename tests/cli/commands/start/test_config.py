@@ -8,6 +8,7 @@ import pytest
 
 from broker_core.settings import MASK
 from tests.cli.conftest import Cli
+from tests.support.files import file_with
 
 FILE = """
 [pulsar]
@@ -29,9 +30,7 @@ requests = 10
 
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
-    file = tmp_path / "broker-core.toml"
-    file.write_text(FILE, encoding="utf-8")
-    return file
+    return file_with(tmp_path / "broker-core.toml", FILE)
 
 
 def test_it_prints_toml_with_the_origin_of_each_setting(
@@ -62,8 +61,7 @@ def test_it_prints_toml_with_the_origin_of_each_setting(
 
 def test_what_it_prints_is_a_settings_file_again(cli: Cli, config: Path, tmp_path: Path) -> None:
     first = cli("config", "--config", config).out
-    again = tmp_path / "again.toml"
-    again.write_text(first, encoding="utf-8")
+    again = file_with(tmp_path / "again.toml", first)
     assert tomllib.loads(cli("config", "--config", again).out) == tomllib.loads(first)
 
 
@@ -81,16 +79,14 @@ def test_without_a_file_it_says_so(cli: Cli) -> None:
 
 
 def test_what_is_wrong_is_one_line(cli: Cli, tmp_path: Path) -> None:
-    file = tmp_path / "f.toml"
-    file.write_text("[pulsar]\nlisten = 'nowhere'\n")
+    file = file_with(tmp_path / "f.toml", "[pulsar]\nlisten = 'nowhere'\n")
     assert cli("config", "--config", file).only_error.startswith(
         f"{file}: pulsar.listen: 'nowhere' is not HOST:PORT"
     )
 
 
 def test_a_setting_of_no_table_is_in_front_of_all_tables(cli: Cli, tmp_path: Path) -> None:
-    file = tmp_path / "broker-core.toml"
-    file.write_text('[[quotas]]\nname = "q"\nroles = ["a"]\nrequests = 5\n', encoding="utf-8")
+    file = file_with(tmp_path / "broker-core.toml", '[[quotas]]\nname = "q"\nroles = ["a"]\nrequests = 5\n')
     said = cli("config", "--config", file)
     assert (said.code, said.err) == (0, "")
     (quota,) = tomllib.loads(said.out)["quotas"]

@@ -9,6 +9,7 @@ from broker_core.catalog import SqliteCatalog
 from broker_core.cli.commands.start.serve import serve_options
 from broker_core.settings import load_settings
 from tests.cli.conftest import Cli, InstallPlugin
+from tests.support.files import file_with
 from tests.support.narrowed import present
 
 
@@ -77,16 +78,14 @@ def test_each_port_in_use_is_named(cli: Cli) -> None:
 def test_a_start_that_fails_leaves_no_catalogue_behind(
     cli: Cli, tmp_path: Path, settings: str, said: str
 ) -> None:
-    config = tmp_path / "f.toml"
-    config.write_text(f'{settings}\n[catalog]\npath = "topics.sqlite"\n')
+    config = file_with(tmp_path / "f.toml", f'{settings}\n[catalog]\npath = "topics.sqlite"\n')
     free = [] if "7777" in settings else ["--pulsar", "127.0.0.1:0"]
     assert cli("serve", "--config", config, *free).only_error.startswith(said)
     assert not list(tmp_path.glob("topics.sqlite*"))
 
 
 def test_a_catalogue_that_is_none_is_one_line(cli: Cli, tmp_path: Path) -> None:
-    broken = tmp_path / "broken.sqlite"
-    broken.write_bytes(b"no database" * 100)
+    broken = file_with(tmp_path / "broken.sqlite", b"no database" * 100)
     assert (
         f"{broken} is not a catalogue"
         in cli("serve", "--pulsar", "127.0.0.1:0", "--catalog", broken).only_error
@@ -113,8 +112,9 @@ def test_a_plugin_that_fails_to_start_leaves_no_catalogue_behind(
                 raise RuntimeError("no database here")
             """
         install_plugin(f"bad-{written}", source)
-        config = tmp_path / "f.toml"
-        config.write_text(f'[pulsar]\nlisten = "127.0.0.1:0"\n[plugins]\nenabled = ["bad-{written}"]\n')
+        config = file_with(
+            tmp_path / "f.toml", f'[pulsar]\nlisten = "127.0.0.1:0"\n[plugins]\nenabled = ["bad-{written}"]\n'
+        )
         said = cli("serve", "--config", config, "--catalog", path)
         assert (said.code, "no database here" in said.err) == (1, True)
         assert bool(list(tmp_path.glob(f"{path.name}*"))) is written
@@ -122,8 +122,9 @@ def test_a_plugin_that_fails_to_start_leaves_no_catalogue_behind(
 
 def test_a_broken_plugin_is_one_line(cli: Cli, tmp_path: Path, install_plugin: InstallPlugin) -> None:
     install_plugin("bad", "raise RuntimeError('no database here')\n")
-    config = tmp_path / "f.toml"
-    config.write_text('[pulsar]\nlisten = "127.0.0.1:0"\n[plugins]\nenabled = ["bad"]\n')
+    config = file_with(
+        tmp_path / "f.toml", '[pulsar]\nlisten = "127.0.0.1:0"\n[plugins]\nenabled = ["bad"]\n'
+    )
     said = cli("serve", "--config", config).only_error
     assert "plugin 'bad' (distribution dist-of-bad 1.2.3)" in said
     assert "no database here" in said

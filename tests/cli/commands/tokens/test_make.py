@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Cli
+from tests.support.files import file_with
 from tests.support.pulsar_tokens import RECORDED
 
 
@@ -63,8 +64,7 @@ def test_none_of_a_pair_is_written_if_one_is_there(cli: Cli, tmp_path: Path) -> 
 
 @pytest.mark.parametrize("written", ["file:{}", "file://{}", "{}"])
 def test_a_token_by_a_secret_in_a_file(cli: Cli, tmp_path: Path, written: str) -> None:
-    file = tmp_path / "secret.key"
-    file.write_bytes(base64.b64decode(RECORDED["secret"]["key"]))
+    file = file_with(tmp_path / "secret.key", base64.b64decode(RECORDED["secret"]["key"]))
     said = cli("tokens", "create", "-s", "bob", "-sk", written.format(file))
     assert (said.out, said.err) == (RECORDED["secret"]["token"] + "\n", "")
 
@@ -87,8 +87,7 @@ def test_a_token_by_a_private_key_of_the_environment(cli: Cli, monkeypatch: pyte
 )
 def test_the_end_of_a_token(cli: Cli, tmp_path: Path, text: str, seconds: int) -> None:
     private, public = make_pair(cli, tmp_path, "-a", "ES256")
-    file = tmp_path / "token"
-    file.write_text(cli("tokens", "create", "-s", "bob", "-pk", private, "-e", text).out, encoding="utf-8")
+    file = file_with(tmp_path / "token", cli("tokens", "create", "-s", "bob", "-pk", private, "-e", text).out)
     shown = cli("tokens", "validate", "-pk", public, "-f", file).out
     end = int(shown.removeprefix("{sub=bob, exp=").removesuffix("}\n"))
     assert abs(end - time.time() - seconds) < 60

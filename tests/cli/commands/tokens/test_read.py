@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Cli
+from tests.support.files import file_with
 from tests.support.pulsar_tokens import RECORDED
 from tests.support.tokens import SECRET, token
 
@@ -18,9 +19,7 @@ SECRET_FORM = f"data:;base64,{RECORDED['secret']['key']}"
 @pytest.fixture
 def token_file(tmp_path: Path) -> Path:
     """A file with a newline at its end, as an editor writes it: Pulsar's tool refuses it."""
-    file = tmp_path / "token"
-    file.write_text(RECORDED["secret"]["with_headers"] + "\n", encoding="utf-8")
-    return file
+    return file_with(tmp_path / "token", RECORDED["secret"]["with_headers"] + "\n")
 
 
 def test_a_token_is_shown_as_pulsars_tool_shows_it(cli: Cli, token_file: Path) -> None:

@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Cli
+from tests.support.files import file_with
 
 
 @pytest.fixture
 def filled(cli: Cli, tmp_path: Path) -> Path:
     lines = [f"t{number}\n" for number in range(300)]
-    file = tmp_path / "names.txt"
-    file.write_text("".join(lines))
+    file = file_with(tmp_path / "names.txt", "".join(lines))
     cli("topics", "import", "a/b", file)
     cli("topics", "create", "a/b", "orders", "--partitions", "3")
     return file
@@ -45,8 +45,7 @@ def test_by_a_pattern(cli: Cli, filled: Path) -> None:
 
 def test_by_a_file(cli: Cli, filled: Path, tmp_path: Path) -> None:
     assert "300 of 303" in cli("topics", "delete", "a/b", "--file", filled).only_error
-    some = tmp_path / "some.txt"
-    some.write_text("t5\norders-partition-1\n")
+    some = file_with(tmp_path / "some.txt", "t5\norders-partition-1\n")
     assert cli("topics", "delete", "a/b", "--file", some, "--dry-run").out.splitlines() == [
         "would delete persistent://a/b/t5",
         "would delete persistent://a/b/orders-partition-1",
@@ -57,8 +56,7 @@ def test_by_a_file(cli: Cli, filled: Path, tmp_path: Path) -> None:
         "no topic persistent://a/b/t5 in the catalogue"
         in cli("topics", "delete", "a/b", "--file", some).only_error
     )
-    wrong = tmp_path / "wrong.txt"
-    wrong.write_text("t6\npersistent://c/d/x\n")
+    wrong = file_with(tmp_path / "wrong.txt", "t6\npersistent://c/d/x\n")
     assert cli("topics", "delete", "a/b", "--file", wrong).only_error.startswith(f"{wrong}: line 2: ")
     assert names(cli) == 301
 

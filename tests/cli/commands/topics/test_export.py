@@ -6,15 +6,14 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Cli
+from tests.support.files import file_with
 
 
 @pytest.fixture
 def names(tmp_path: Path) -> Path:
-    file = tmp_path / "names.txt"
-    file.write_text(
-        "orders\n#frag\nnon trimmed\nsensor-partition-0\nsensor-partition-2\ngröße\n", encoding="utf-8"
+    return file_with(
+        tmp_path / "names.txt", "orders\n#frag\nnon trimmed\nsensor-partition-0\nsensor-partition-2\ngröße\n"
     )
-    return file
 
 
 def test_import_show_export(cli: Cli, names: Path, tmp_path: Path) -> None:

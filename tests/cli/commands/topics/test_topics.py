@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Cli
+from tests.support.files import file_with
 
 
 def test_import_from_standard_input(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -19,8 +20,7 @@ def test_import_from_standard_input(cli: Cli, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_wrong_line_is_named_and_nothing_is_imported(cli: Cli, tmp_path: Path) -> None:
-    wrong = tmp_path / "wrong.txt"
-    wrong.write_text("fine\npersistent://other/ns/x\n")
+    wrong = file_with(tmp_path / "wrong.txt", "fine\npersistent://other/ns/x\n")
     cli("topics", "create", "public/default", "there")
     said = cli("topics", "import", "public/default", wrong)
     assert said.only_error.startswith(f"{wrong}: line 2: ")
@@ -35,15 +35,13 @@ def test_what_is_not_there_is_named(cli: Cli, tmp_path: Path) -> None:
     cli("topics", "create", "a/b", "x")
     assert "no topic persistent://a/b/y" in cli("topics", "show", "a/b", "y").only_error
     assert "no topic persistent://a/b/y" in cli("topics", "delete", "a/b", "y").only_error
-    foreign = tmp_path / "foreign.sqlite"
-    foreign.write_bytes(b"no database" * 100)
+    foreign = file_with(tmp_path / "foreign.sqlite", b"no database" * 100)
     assert f"{foreign} is not a catalogue" in cli("topics", "show", "--catalog", foreign).only_error
 
 
 def test_the_catalogue_is_the_one_of_the_settings(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "etc").mkdir()
-    config = tmp_path / "etc" / "broker-core.toml"
-    config.write_text('[catalog]\npath = "t.sqlite"\n')
+    config = file_with(tmp_path / "etc" / "broker-core.toml", '[catalog]\npath = "t.sqlite"\n')
     assert cli("topics", "create", "a/b", "x", "--config", config).code == 0
     assert (tmp_path / "etc" / "t.sqlite").exists()
     assert cli("topics", "show", "a/b", "x", "--catalog", tmp_path / "etc" / "t.sqlite").code == 0

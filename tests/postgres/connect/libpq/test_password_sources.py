@@ -9,15 +9,14 @@ import pytest
 
 from broker_core_postgres.connect.libpq.dsn_error import DsnError
 from broker_core_postgres.connect.libpq.password_sources import PasswordSource
+from tests.support.files import file_with
 
 _HOST = ("db", 5432, "x", "me")
 
 
 def test_the_nearest_source_counts(tmp_path: Path) -> None:
-    file = tmp_path / "secret"
-    file.write_text("of file\n")
-    passfile = tmp_path / "pgpass"
-    passfile.write_text("db:5432:x:me:of passfile\n")
+    file = file_with(tmp_path / "secret", "of file\n")
+    passfile = file_with(tmp_path / "pgpass", "db:5432:x:me:of passfile\n")
     passfile.chmod(0o600)
     environment = {"MINE": "of variable", "PGPASSWORD": "of PGPASSWORD", "PGPASSFILE": str(passfile)}
     assert PasswordSource(given="given", file=file).password(environment, *_HOST) == "given"

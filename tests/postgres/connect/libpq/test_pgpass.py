@@ -8,6 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from broker_core_postgres.connect.libpq.pgpass import read_pgpass
+from tests.support.files import file_with
 
 _HOST = ("db", 5432, "x", "me")
 
@@ -32,15 +33,13 @@ _HOST = ("db", 5432, "x", "me")
 def test_a_password_file_of_libpq(
     tmp_path: Path, line: str, asked: tuple[str, int, str, str], password: str | None
 ) -> None:
-    file = tmp_path / "pgpass"
-    file.write_text(f"nothing\n{line}\n")
+    file = file_with(tmp_path / "pgpass", f"nothing\n{line}\n")
     file.chmod(0o600)
     assert read_pgpass(file, *asked) == password
 
 
 def test_a_password_file_that_others_read_is_not_used(tmp_path: Path) -> None:
-    file = tmp_path / "pgpass"
-    file.write_text("*:*:*:*:known to all\n")
+    file = file_with(tmp_path / "pgpass", "*:*:*:*:known to all\n")
     file.chmod(0o640)
     with capture_logs() as logs:
         assert read_pgpass(file, *_HOST) is None

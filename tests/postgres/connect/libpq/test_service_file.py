@@ -8,14 +8,15 @@ import pytest
 
 from broker_core_postgres.connect.libpq.connection_parameters import ConnectionParameters
 from broker_core_postgres.connect.libpq.dsn_error import DsnError
+from tests.support.files import file_with
 
 _SECRET = "s3cr3t-of-mine"
 
 
 def test_a_service_comes_before_the_environment_and_after_the_string(tmp_path: Path) -> None:
-    file = tmp_path / "services"
-    file.write_text(
-        f"# services\n[listing]\nhost=s1,s2\nport=9\nuser=sue\npassword={_SECRET}%x\ndbname=of_service\n"
+    file = file_with(
+        tmp_path / "services",
+        f"# services\n[listing]\nhost=s1,s2\nport=9\nuser=sue\npassword={_SECRET}%x\ndbname=of_service\n",
     )
     environment = {"PGSERVICEFILE": str(file), "PGSERVICE": "listing", "PGUSER": "eve"}
     for parameters in (

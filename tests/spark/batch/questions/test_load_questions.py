@@ -21,6 +21,7 @@ from broker_core_spark.batch.questions.load_questions import (
 from broker_core_spark.errors import StoreFailed
 from broker_core_spark.format.canonical_question import CanonicalQuestion
 from broker_core_spark.store.file_at_address import addressed_file
+from tests.support.files import file_with
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -106,11 +107,10 @@ def test_a_line_that_cannot_be_understood_is_named(tmp_path: Path, line: str, me
 
 
 def test_toml(tmp_path: Path) -> None:
-    path = tmp_path / "patterns.toml"
-    path.write_text(
+    path = file_with(
+        tmp_path / "patterns.toml",
         '[[patterns]]\nnamespace = "a/b"\npattern = "a/b/x"\n[[patterns]]\nnamespace = "a/c"\nmode = "ALL"\n'
         'properties = { k = "v" }\n',
-        encoding="utf-8",
     )
     loaded = load_questions(str(path), property_keys=("k",))
     assert set(loaded.questions) == {
@@ -281,8 +281,7 @@ def test_properties_without_a_word_about_selecting_ones_are_an_error(tmp_path: P
 
 def test_a_second_source_is_always_there(tmp_path: Path) -> None:
     source = jsonl(tmp_path / "p.jsonl", {"namespace": "a/b", "pattern": "x"})
-    always = tmp_path / "always.toml"
-    always.write_text('[[patterns]]\nnamespace = "a/b"\npattern = "y"\n', encoding="utf-8")
+    always = file_with(tmp_path / "always.toml", '[[patterns]]\nnamespace = "a/b"\npattern = "y"\n')
     loaded = load_questions(source, always=str(always))
     assert [question.selector.pattern for question in loaded.questions] == ["x", "y"]
     with pytest.raises(StoreFailed, match=r"missing\.jsonl: cannot read it: No such file"):

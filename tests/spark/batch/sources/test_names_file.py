@@ -9,14 +9,14 @@ import pytest
 from broker_core_spark.batch.build_errors import InvalidCatalogue
 from broker_core_spark.batch.sources.catalogue_source import STATIC_ID
 from broker_core_spark.batch.sources.names_file import NamesSource
+from tests.support.files import file_with
 from tests.support.spark_catalogues import staged_names, staging_area
 
 
 def test_a_file_of_names_has_the_rules_of_an_import(tmp_path: Path) -> None:
-    path = tmp_path / "names.jsonl"
-    path.write_text(
+    path = file_with(
+        tmp_path / "names.jsonl",
         '{"name": "t", "partitions": 2, "properties": {"k": "v"}}\n{"name": "non-persistent://a/b/n"}\n',
-        encoding="utf-8",
     )
     place = staging_area(tmp_path, "k")
     with NamesSource(path, "a/b").snapshot() as snapshot:

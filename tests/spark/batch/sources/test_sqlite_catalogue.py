@@ -12,6 +12,7 @@ from broker_core.change_log import CatalogVersion
 from broker_core.names import TopicName
 from broker_core_spark.batch.build_errors import InvalidCatalogue
 from broker_core_spark.batch.sources.sqlite_catalogue import EmbeddedSource
+from tests.support.files import file_with
 from tests.support.spark_catalogues import fill, staged_names, staging_area
 
 
@@ -62,7 +63,6 @@ def test_changes_of_every_kind_are_told(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_no_catalogue(tmp_path: Path) -> None:
-    path = tmp_path / "other.sqlite"
-    path.write_bytes(b"SQLite format 3\x00 and then nonsense" * 100)
+    path = file_with(tmp_path / "other.sqlite", b"SQLite format 3\x00 and then nonsense" * 100)
     with pytest.raises(InvalidCatalogue), EmbeddedSource(path).snapshot():
         pass

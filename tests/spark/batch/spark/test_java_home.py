@@ -8,13 +8,13 @@ import pytest
 
 from broker_core_spark.batch.spark import java_home
 from broker_core_spark.batch.spark.java_home import JavaMissing, find_java_home
+from tests.support.files import file_with
 
 
 def java(home: Path, version: str) -> Path:
     """A folder like the home of a Java, whose program prints its version."""
     (home / "bin").mkdir(parents=True)
-    program = home / "bin" / "java"
-    program.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\"' >&2\n", encoding="utf-8")
+    program = file_with(home / "bin" / "java", f"#!/bin/sh\necho 'openjdk version \"{version}\"' >&2\n")
     program.chmod(0o755)
     return home
 

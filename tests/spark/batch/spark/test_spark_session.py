@@ -23,6 +23,7 @@ from broker_core_spark.batch.spark import spark_session as spark_session_module
 from broker_core_spark.batch.spark.java_home import JavaMissing
 from broker_core_spark.batch.spark.spark_session import LOCAL_SETTINGS, SessionFailed, spark_session
 from tests.support.distributions import DISTRIBUTIONS, ROOT
+from tests.support.files import file_with
 from tests.support.quick_java import quick_java_options
 
 if TYPE_CHECKING:
@@ -114,8 +115,10 @@ def test_the_reason_of_a_failed_start_is_the_line_with_the_fault(said: str, reas
 
 def test_a_failed_start_says_the_reason_of_java(tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
-    script = tmp_path / "bin" / "spark-submit"
-    script.write_text("#!/bin/sh\necho 'Invalid maximum heap size: -Xmxlots' >&2\nexit 1\n")
+    script = file_with(
+        tmp_path / "bin" / "spark-submit",
+        "#!/bin/sh\necho 'Invalid maximum heap size: -Xmxlots' >&2\nexit 1\n",
+    )
     script.chmod(0o755)
     done = subprocess.run(
         [sys.executable, "-c", _OTHERS, "local[1]"],
