@@ -65,6 +65,15 @@ def test_what_is_said_to_be_in_order_must_be(names: list[str]) -> None:
         EncodedNames.of(NAMESPACE, "persistent", names, ordered=True)
 
 
+@pytest.mark.parametrize(
+    ("names", "why"),
+    [(["b", "a"], "are not in the order of the hash"), (["__change_events", "a"], "are system topics")],
+)
+def test_why_it_is_no_order_is_said(names: list[str], why: str) -> None:
+    with pytest.raises(InvalidListing, match=f"the persistent names of {NAMESPACE} {why}"):
+        EncodedNames.of(NAMESPACE, "persistent", names, ordered=True)
+
+
 def test_what_is_no_encoded_name_is_refused() -> None:
     good = EncodedNames.of(NAMESPACE, "persistent", ["a", "b", "c"])
     fields = good.fields.to_pylist()

@@ -71,6 +71,22 @@ async def test_a_client_that_is_gone_lends_nothing() -> None:
         identities.principal_of(asker)
 
 
+def test_brokers_are_asked_for_a_principal_if_their_answers_depend_on_it() -> None:
+    alice, nobody = Asker("alice", connection=Connection()), Asker(connection=Connection())
+    sessions = Sessions()
+    for asker in (alice, nobody):
+        sessions.put(asker, ClientCredentials("token", b"opaque"))
+    own = UpstreamSettings.model_validate({"service_url": "pulsar://a", "token": "opaque"})
+    for settings, identifies, principals in (
+        (own, False, [None, None]),
+        (own, True, [("alice", None), None]),
+        (UpstreamSettings(service_url="pulsar://a"), True, [None, None]),
+        (UpstreamSettings(service_url="pulsar://a", forward="client"), True, [("alice", None), (None, None)]),
+    ):
+        identities = Identities(settings, sessions, identifies=identifies, own=None)
+        assert [identities.principal_of(asker) for asker in (alice, nobody)] == principals
+
+
 async def test_another_method_is_another_identity() -> None:
     sessions, connection = Sessions(), Connection()
     asker = Asker("alice", connection=connection)
