@@ -100,8 +100,9 @@ class TopicListingResult:
     @classmethod
     def _make(cls, kind: AnswerKind, **fields: object) -> TopicListingResult:
         result = object.__new__(cls)
-        for name, value in (_DEFAULTS | fields | {"kind": kind}).items():
-            object.__setattr__(result, name, value)
+        fields["kind"] = kind
+        for name, put, default in _FIELDS:
+            put(result, fields.get(name, default))
         return result
 
     @classmethod
@@ -205,13 +206,13 @@ class TopicListingResult:
         return "TopicListingResult.pass_through()"
 
 
-#: The fields of an answer that says nothing about them.
-_DEFAULTS: Final[dict[str, object]] = {
-    **dict.fromkeys(TopicListingResult.__annotations__),
-    "topics": (),
-    "filtered": False,
-    "owned": False,
-}
+#: The fields of an answer that says nothing about them; ``None`` in the others.
+_DEFAULTS: Final[dict[str, object]] = {"topics": (), "filtered": False, "owned": False}
+#: All fields, with their setters.
+_FIELDS: Final = [
+    (name, vars(TopicListingResult)[name].__set__, _DEFAULTS.get(name))
+    for name in TopicListingResult.__annotations__
+]
 #: Types of topics that are taken as they are. Tuples: a union would be made anew for each answer.
 _COLUMNS = (Listing, Selection, pa.Array, pa.ChunkedArray)
 _LISTS = (list, tuple)
