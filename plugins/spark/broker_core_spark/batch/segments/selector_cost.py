@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from broker_core_spark.batch.segments.task_assignment import NamespaceCost
 from broker_core_spark.format import NameSelector
 
 __all__ = ["namespace_costs", "pattern_seconds"]
@@ -37,15 +36,12 @@ def pattern_seconds(text: str | None) -> float:
     return _CLUE if _CLUE_TEXT.search(_WITHOUT_CLUE.sub(".", text)) else _NOTHING
 
 
-def namespace_costs(
-    required: Mapping[tuple[str, str], Sequence[NameSelector]],
-) -> dict[str, NamespaceCost]:
-    """The costs of the namespaces of these selectors, each for its most expensive domain."""
-    found: dict[str, NamespaceCost] = {}
+def namespace_costs(required: Mapping[tuple[str, str], Sequence[NameSelector]]) -> dict[str, float]:
+    """The seconds of matching a name with all of these selectors, by namespace, for its most expensive domain."""
+    found: dict[str, float] = {}
     for (namespace, _), selectors in required.items():
-        cost = NamespaceCost(len(selectors), _seconds(selector.pattern for selector in selectors))
-        if namespace not in found or found[namespace].seconds < cost.seconds:
-            found[namespace] = cost
+        cost = _seconds(selector.pattern for selector in selectors)
+        found[namespace] = max(cost, found.get(namespace, 0.0))
     return found
 
 

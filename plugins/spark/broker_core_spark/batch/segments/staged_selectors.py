@@ -1,4 +1,4 @@
-"""The selectors of a build as a file of the staging folder: a task reads only those of its namespaces and group.
+"""The selectors of a build as a file of the staging folder: a task reads only those of its namespaces.
 
 For each namespace and domain the file has the lines of its selectors, which are canonical JSON, in the order of their
 keys.
@@ -29,13 +29,9 @@ class StagedSelectors:
     path: str
     places: Mapping[_Place, tuple[int, int]]
 
-    def read(
-        self, store: Store, place: _Place, group: int = 0, groups: int = 1
-    ) -> tuple[KeyedSelectors, SelectorKeys]:
-        """The selectors of one of ``groups`` groups by ranges of their keys, of equal width, and the keys of all."""
-        lines = self._lines(store, place)
-        own = [(key, _selector(line)) for key, line in lines if int.from_bytes(key) * groups >> 128 == group]
-        return own, SelectorKeys.of(key for key, _ in lines)
+    def read(self, store: Store, place: _Place) -> KeyedSelectors:
+        """The selectors of a namespace and domain."""
+        return [(key, _selector(line)) for key, line in self._lines(store, place)]
 
     def keys(self, store: Store, place: _Place) -> SelectorKeys:
         """The keys of all selectors of a namespace and domain."""
@@ -100,7 +96,7 @@ class KeptSelectors:
     def _selectors(self, staged: StagedSelectors, place: _Place) -> KeyedSelectors:
         known = (staged is self._added, place)
         if known not in self._read:
-            self._read[known], _ = staged.read(self._store, place)
+            self._read[known] = staged.read(self._store, place)
         return self._read[known]
 
 
