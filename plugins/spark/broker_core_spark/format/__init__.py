@@ -14,7 +14,7 @@ from broker_core_spark.format.canonical_question import (
 )
 from broker_core_spark.format.framed_file import FramedFile
 from broker_core_spark.format.manifest import MANIFEST_LIMIT, FileEntry, Manifest, SegmentEntry, manifest_name
-from broker_core_spark.format.names_writer import NamesWriter
+from broker_core_spark.format.names_writer import FieldParts, NamesWriter
 from broker_core_spark.format.picked_words import Matches, joined_rows
 from broker_core_spark.format.postings_collector import PostingsCollector
 from broker_core_spark.format.postings_file import (
@@ -73,6 +73,7 @@ __all__ = [
     "PATCHES",
     "SEGMENT_BYTES",
     "CanonicalQuestion",
+    "FieldParts",
     "FileEntry",
     "FramedFile",
     "Manifest",

@@ -5,20 +5,48 @@ A writer holds one run at a time. The file is in memory up to 64 MiB, then a tem
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+import pyarrow as pa
 
 from broker_core import EncodedNames
 from broker_core.quantities import counted
-from broker_core_spark.arrow_columns import buffer_and_offsets
+from broker_core_spark.arrow_columns import Array, buffer_and_offsets
 from broker_core_spark.format import segment_layout
 from broker_core_spark.format.canonical_question import DOMAIN_ORDER
 from broker_core_spark.format.framed_file import FramedFile, FramedWriter
 
-__all__ = ["NamesWriter"]
+__all__ = ["FieldParts", "NamesWriter"]
 
 _MOST_NAMES: Final = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class FieldParts:
+    """Encoded names in neighbouring parts, of which nothing is copied.
+
+    ``offsets`` are where each begins in all of them, and where the last one ends (int64).
+    """
+
+    offsets: Array
+    data: Sequence[memoryview]
+
+    @classmethod
+    def of(cls, parts: Iterable[pa.LargeBinaryArray]) -> FieldParts:
+        """The fields of these columns."""
+        columns = [buffer_and_offsets(part) for part in parts]
+        offsets = np.zeros(1 + sum(len(own) - 1 for _, own in columns), np.int64)
+        data: list[memoryview] = []
+        row = size = 0
+        for buffer, own in columns:
+            first, last = int(own[0]), int(own[-1])
+            np.add(own, size - first, out=offsets[row : row + len(own)])
+            data.append(memoryview(buffer)[first:last])
+            row, size = row + len(own) - 1, size + last - first
+        return cls(offsets, data)
 
 
 class NamesWriter(FramedWriter):
@@ -31,25 +59,23 @@ class NamesWriter(FramedWriter):
         #: The first local name of the first run.
         self.first_local = ""
 
-    def add_run(self, *parts: EncodedNames) -> None:
-        """Append the names of one namespace and domain, at least one, in neighbouring parts.
+    def add_run(self, *parts: EncodedNames) -> FieldParts:
+        """Append the names of one namespace and domain, at least one, in neighbouring parts. Returns their fields.
 
         Runs come in the order of all names, none twice. Raises :exc:`ValueError` otherwise.
         """
         namespace, domain = str(parts[0].namespace), parts[0].domain
-        columns = [buffer_and_offsets(part.fields) for part in parts]
-        sizes = np.concatenate([np.diff(offsets) for _, offsets in columns])
-        self._check_run(namespace, domain, len(sizes))
-        total = int(sizes.sum())
+        fields = FieldParts.of(part.fields for part in parts)
+        names, total = len(fields.offsets) - 1, int(fields.offsets[-1])
+        self._check_run(namespace, domain, names)
         if total > segment_layout.MOST_FIELD_BYTES:
             raise ValueError(f"the names of {namespace} in one segment take {total} bytes: too many")
-        ends = np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))
-        fields = [memoryview(data)[int(offsets[0]) : int(offsets[-1])] for data, offsets in columns]
         run = {"namespace": namespace, "domain": domain}
-        self.add(run, (len(sizes), total), [ends.astype("<u4")], fields)
+        self.add(run, (names, total), [fields.offsets.astype("<u4")], fields.data)
         if not self.runs:
             self.first_local = parts[0].slice(0, 1).names[0].as_py()
-        self.runs.append((namespace, domain, len(sizes)))
+        self.runs.append((namespace, domain, names))
+        return fields
 
     def finish(self) -> FramedFile:
         """The whole file."""

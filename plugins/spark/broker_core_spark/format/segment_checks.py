@@ -102,15 +102,14 @@ class SegmentChecks:
         self.check_again(number, segment.postings, behind)
         wanted = self._manifest.segments[number].first_local
         for at, run in enumerate(segment.runs()):
-            names = run.names.slice(0, 1).names
-            name = names[0].as_py()
+            name = run.local_at(0)
             if not at and name != wanted:
                 raise InvalidGeneration(
                     run.file, f"its first name is {name!r:.200}, where the manifest has {wanted!r:.200}"
                 )
             # Rebuilding and finding names depend on boundaries.
             target = self._manifest.segment_bytes
-            if at and begins_segment(run.namespace, run.domain, names, target=target)[0]:
+            if at and _begins(run.namespace, run.domain, name, target):
                 raise InvalidGeneration(
                     run.file, f"{name!r:.200} begins a segment, but there are names before it"
                 )
@@ -127,7 +126,7 @@ class SegmentChecks:
 
 def last_place(run: SegmentRun) -> NamePlace:
     """The place of a run's last name."""
-    name = run.names.slice(len(run.names) - 1, len(run.names)).names[0].as_py()
+    name = run.local_at(len(run.names) - 1)
     return run.namespace, DOMAIN_ORDER.index(run.domain), name.encode("utf-16-be")
 
 
@@ -139,11 +138,15 @@ def check_first_names(manifest: Manifest) -> None:
 
 def _check_first_name(entry: SegmentEntry, target: int) -> None:
     namespace, domain, _ = entry.runs[0]
-    name = pa.array([entry.first_local], pa.large_string())
     try:
-        begins = bool(begins_segment(namespace, domain, name, target=target)[0])
+        begins = _begins(namespace, domain, entry.first_local, target)
     except ValueError:  # longer than any name
         begins = False
     if begins is entry.continues:
         what = "begins a segment, where one should go on" if begins else "is none that begins a segment"
         raise InvalidGeneration(entry.name, f"its first name {entry.first_local!r:.200} {what}")
+
+
+def _begins(namespace: str, domain: str, name: str, target: int) -> bool:
+    """Whether a local name begins a segment."""
+    return bool(begins_segment(namespace, domain, pa.array([name], pa.large_string()), target=target)[0])

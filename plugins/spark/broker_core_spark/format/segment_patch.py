@@ -32,7 +32,7 @@ from broker_core_spark.format.carried_postings import (
 )
 from broker_core_spark.format.framed_file import FramedFile
 from broker_core_spark.format.manifest import FileEntry, SegmentEntry
-from broker_core_spark.format.names_writer import NamesWriter
+from broker_core_spark.format.names_writer import FieldParts, NamesWriter
 from broker_core_spark.format.postings_file import StoredPostings
 from broker_core_spark.format.postings_merge import joined_postings, merge_postings
 from broker_core_spark.format.segment_layout import ENTRY
@@ -224,8 +224,8 @@ def patched_segment(
     successor: SegmentEntry,
     former: Mapping[_Place, tuple[EncodedNames, StoredPostings]],
     asked: Mapping[_Place, SelectorKeys],
-) -> tuple[list[tuple[RunPatch, list[EncodedNames]]], FramedFile]:
-    """The runs of a successor with the parts of their names, and its postings file, by patches that follow each other.
+) -> tuple[list[tuple[RunPatch, FieldParts]], FramedFile]:
+    """The runs of a successor with their encoded names, and its postings file, by patches that follow each other.
 
     ``former`` are the verified runs of the first patch's segment. Raises :exc:`InvalidGeneration` if the patches do not
     make the files of ``successor``.
@@ -238,9 +238,7 @@ def patched_segment(
                 for run, before, parts in _applied(patch, former)
             }
         made = list(_applied(patches[-1], former))
-        names = [(run, run.parts(before)) for run, before, _ in made]
-        for _, own in names:
-            writer.add_run(*own)
+        names = [(run, writer.add_run(*run.parts(before))) for run, before, _ in made]
         file = writer.finish()
         if file.entry != FileEntry(successor.name, successor.size):
             raise ValueError("the names that it makes have another checksum")

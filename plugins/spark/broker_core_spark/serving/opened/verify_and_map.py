@@ -9,7 +9,7 @@ column to the other, and their postings stay in the private file that they were 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from random import Random
@@ -19,10 +19,11 @@ import numpy as np
 import pyarrow as pa
 
 from broker_core import EncodedNames
-from broker_core_spark.arrow_columns import Array, buffer_and_offsets
+from broker_core_spark.arrow_columns import Array
 from broker_core_spark.errors import DamagedFile, InvalidGeneration
 from broker_core_spark.format import (
     CanonicalQuestion,
+    FieldParts,
     Manifest,
     NamePlace,
     OpenSegment,
@@ -144,7 +145,7 @@ def verify_and_map(
                 runs.check_again(number, known.postings, behind)
                 row = known.first
                 for postings in known.postings:
-                    opening.add(postings, [before.names(row, postings.names)], entry.name)
+                    opening.add(postings, FieldParts.of([before.names(row, postings.names)]), entry.name)
                     row += postings.names
                 stored, behind = known.postings, known.last
             else:
@@ -163,7 +164,7 @@ def verify_and_map(
                     sample, among = checks.rematched, None
                     if patched is None:
                         _check_hashes(run, random, checks.hashed_bytes * entry.postings.size // total)
-                        opening.add(postings, [run.names.fields], entry.name)
+                        opening.add(postings, FieldParts.of([run.names.fields]), entry.name)
                     else:
                         sample, among = sample // _OF_PATCHED, patched.came[at]
                     selectors = runs.selectors.get((run.namespace, run.domain), ())
@@ -232,7 +233,7 @@ class _PatchedSegment:
 
     entry: SegmentEntry
     postings: Sequence[StoredPostings]
-    made: Sequence[tuple[RunPatch, Sequence[EncodedNames]]]
+    made: Sequence[tuple[RunPatch, FieldParts]]
     opening: _FilesToMap
     trusted: bool
 
@@ -246,11 +247,11 @@ class _PatchedSegment:
 
     def runs(self) -> Iterator[SegmentRun]:
         """The runs, each with its names where they were added, which joins their parts."""
-        for (patch, parts), own in zip(self.made, self.postings, strict=True):
+        for (patch, fields), own in zip(self.made, self.postings, strict=True):
             files = self.entry.name, self.entry.postings.name
-            self.opening.add(own, [part.fields for part in parts], self.entry.name)
-            fields = self.opening.last_names(own.names)
-            names = EncodedNames.decode(own.namespace, own.domain, fields, checked=True)
+            self.opening.add(own, fields, self.entry.name)
+            last = self.opening.last_names(own.names)
+            names = EncodedNames.decode(own.namespace, own.domain, last, checked=True)
             run = SegmentRun(*files, names, own)
             if patch.added is not None or not self.trusted:
                 run.check_entries()
@@ -284,15 +285,13 @@ class _FilesToMap:
         self.segments: dict[SegmentEntry, VerifiedSegment] = {}
         self.names = 0
 
-    def add(self, postings: StoredPostings, names: Iterable[pa.LargeBinaryArray], file: str) -> None:
-        """Add the next run, whose names are in parts. ``file`` is for errors."""
+    def add(self, postings: StoredPostings, names: FieldParts, file: str) -> None:
+        """Add the next run. ``file`` is for errors."""
         if self._open is None or self._open.namespace != postings.namespace:
             self._close_namespace()
             self._open = NamespacePostings(postings.namespace, self.names, self._scratch, self._entries)
-        columns = [buffer_and_offsets(part) for part in names]
-        sizes = np.concatenate([np.diff(offsets) for _, offsets in columns])
-        self._offsets.write(self._fields.size + np.cumsum(sizes))
-        self._fields.write(*(memoryview(data)[int(own[0]) : int(own[-1])] for data, own in columns))
+        self._offsets.write(self._fields.size + names.offsets[1:])
+        self._fields.write(*names.data)
         self.names += postings.names
         self._open.add(postings)
         if self._open.names > _MOST_NAMES:
