@@ -228,15 +228,6 @@ def test_property_keys_of_a_plugin_select_as_in_the_broker(
     assert ("differ" in err) is bool(own)
 
 
-def test_plugins_that_cannot_be_loaded_ask_for_the_keys(
-    arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    settings = file_with(tmp_path / "broker-core.toml", '[plugins]\nenabled = ["not-there"]\n')
-    assert run([*arguments, "--config", str(settings)]) == 2
-    assert "--property-keys" in capsys.readouterr().err
-    assert run([*arguments, "--config", str(settings), "--property-keys", "region"]) == 0
-
-
 def test_a_generation_that_lost_too_much_has_an_exit_code_of_its_own(
     arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -6,50 +6,30 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
+from enum import StrEnum
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from broker_core.errors import BrokerCoreError
-from broker_core.plugin_cli import RunningBroker, broker_settings, examples, plugin_settings, print_json, say
-from broker_core.quantities import counted
+from broker_core.plugin_cli import RunningBroker, broker_settings, examples, print_json, say
+from broker_core.quantities import counted, parse_duration
 from broker_core_spark.commands.build_options import (
-    AllowShrinkOption,
-    AlwaysOption,
-    CatalogueOption,
     ChangesOption,
     ConfOption,
-    ExportMatchesOption,
-    ExportParquetOption,
-    HistoryOption,
-    HistoryQuestionsOption,
-    IncrementalOption,
-    KeepLearnedOption,
-    LargestSegmentOption,
     MasterOption,
-    MaxCoverageLossOption,
-    MaxQuestionLossOption,
-    MaxTopicLossOption,
-    MetricsOption,
-    MinQuestionsOption,
     NamespaceOption,
     OutOption,
-    PartitionsOption,
-    PatternsOption,
-    ProgressOption,
-    PropertyKeysOption,
-    ReportOption,
-    ShownProgress,
-    StrictOption,
     WhereOption,
 )
+from broker_core_spark.commands.build_settings import build_settings, publish_gates
+from broker_core_spark.commands.build_settings import property_keys as selecting_keys
 from broker_core_spark.commands.stop_signals import ended_by_signals
 from broker_core_spark.commands.store_option import StoreOptions, chosen_options, parse_pairs
-from broker_core_spark.settings import SparkSettings
 
 if TYPE_CHECKING:
-    from broker_core_spark.batch import BuildResult, Progress, PublishGates
+    from broker_core_spark.batch import BuildResult, Progress
     from broker_core_spark.store import BuildRun
 
 __all__ = ["EXAMPLES", "EXIT_REFUSED", "build"]
@@ -76,33 +56,211 @@ EXAMPLES: Final = examples(
 )
 
 
+class ShownProgress(StrEnum):
+    """The kinds of output of a running build."""
+
+    AUTO = "auto"
+    TERMINAL = "terminal"
+    LINES = "lines"
+    NONE = "none"
+
+
 def build(
     *,
-    patterns: PatternsOption,
+    patterns: Annotated[
+        str,
+        typer.Option(
+            "--patterns",
+            metavar="SOURCE",
+            help="The questions, each with namespace, mode, pattern and properties: JSON lines, .toml or .parquet (a "
+            "path, s3:// ...), or table:NAME.",
+            show_default=False,
+        ),
+    ],
     out: OutOption,
-    catalogue: CatalogueOption = None,
+    catalogue: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--catalogue",
+            metavar="SOURCE",
+            help="The topics: broker-core.sqlite, postgresql://USER@HOST/DATABASE, a .parquet file or folder, "
+            "table:NAME of the session, or a file of names (with --namespace). Repeat it for the topics of several. "
+            "Without it, what a running server lists (--broker) of --namespace.",
+            show_default=False,
+        ),
+    ] = None,
     namespace: NamespaceOption = None,
-    partitions: PartitionsOption = None,
-    largest_segment: LargestSegmentOption = 16 * 1024 * 1024,
-    property_keys: PropertyKeysOption = None,
-    strict: StrictOption = False,
-    always: AlwaysOption = None,
-    keep_learned: KeepLearnedOption = None,
-    min_questions: MinQuestionsOption = None,
-    max_question_loss: MaxQuestionLossOption = None,
-    max_topic_loss: MaxTopicLossOption = None,
-    max_coverage_loss: MaxCoverageLossOption = None,
-    allow_shrink: AllowShrinkOption = False,
-    report: ReportOption = None,
-    export_parquet: ExportParquetOption = None,
-    export_matches: ExportMatchesOption = None,
-    history: HistoryOption = None,
-    history_questions: HistoryQuestionsOption = False,
+    partitions: Annotated[
+        int | None,
+        typer.Option(
+            "--partitions",
+            min=1,
+            metavar="N",
+            help="The most tasks of a stage that matches; by default by work, some seconds each. The result is the "
+            "same for any number.",
+            show_default=False,
+        ),
+    ] = None,
+    largest_segment: Annotated[
+        int,
+        typer.Option(
+            "--largest-segment",
+            min=1024 * 1024,
+            metavar="BYTES",
+            help="Names of a segment at most, in bytes; half of it on average. A changed topic makes its segment anew.",
+            show_default=True,
+        ),
+    ] = 16 * 1024 * 1024,
+    property_keys: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--property-keys",
+            "--property-key",
+            metavar="KEY,...",
+            help="The properties that select topics, instead of those that the brokers of --config select by; may be "
+            "repeated. '' for none.",
+            show_default=False,
+        ),
+    ] = None,
+    strict: Annotated[
+        bool,
+        typer.Option(
+            "--strict",
+            help="Build nothing where a question has a property that selects nothing. Without it the question is as "
+            "wide as without the property.",
+            show_default=False,
+        ),
+    ] = False,
+    always: Annotated[
+        str | None,
+        typer.Option(
+            "--always",
+            metavar="SOURCE",
+            help="Questions to build besides those of --patterns, whatever was learned.",
+            show_default="plugins.spark.always",
+        ),
+    ] = None,
+    keep_learned: Annotated[
+        float | None,
+        typer.Option(
+            "--keep-learned",
+            metavar="DURATION",
+            parser=parse_duration,
+            help="For how long a learned question is built after it was asked last; 0 keeps none of earlier builds.",
+            show_default="plugins.spark.keep_learned",
+        ),
+    ] = None,
+    min_questions: Annotated[
+        int | None,
+        typer.Option(
+            "--min-questions",
+            min=0,
+            metavar="N",
+            help="Publish no generation with fewer questions.",
+            show_default="plugins.spark.min_questions",
+        ),
+    ] = None,
+    max_question_loss: Annotated[
+        float | None,
+        typer.Option(
+            "--max-question-loss",
+            min=0,
+            max=1,
+            metavar="SHARE",
+            help="The share of its questions that a generation may lose against the best of the last day.",
+            show_default="plugins.spark.max_question_loss",
+        ),
+    ] = None,
+    max_topic_loss: Annotated[
+        float | None,
+        typer.Option(
+            "--max-topic-loss",
+            min=0,
+            max=1,
+            metavar="SHARE",
+            help="The same for the topics in the namespaces of its questions.",
+            show_default="plugins.spark.max_topic_loss",
+        ),
+    ] = None,
+    max_coverage_loss: Annotated[
+        float | None,
+        typer.Option(
+            "--max-coverage-loss",
+            min=0,
+            max=1,
+            metavar="SHARE",
+            help="The same for the share of what is asked that it covers, in points.",
+            show_default="plugins.spark.max_coverage_loss",
+        ),
+    ] = None,
+    allow_shrink: Annotated[
+        bool, typer.Option("--allow-shrink", help="Publish, whatever was lost.", show_default=False)
+    ] = False,
+    report: Annotated[
+        str | None,
+        typer.Option(
+            "--report",
+            metavar="URI",
+            help="Write a page of HTML about the result: a path, s3:// ...",
+            show_default=False,
+        ),
+    ] = None,
+    export_parquet: Annotated[
+        str | None,
+        typer.Option(
+            "--export-parquet",
+            metavar="URI",
+            help="Write a table of the questions with their counts and hashes.",
+            show_default=False,
+        ),
+    ] = None,
+    export_matches: Annotated[
+        str | None,
+        typer.Option(
+            "--export-matches",
+            metavar="URI",
+            help="Write a row for each topic of each question into a folder number=N in this folder.",
+            show_default=False,
+        ),
+    ] = None,
+    history: Annotated[
+        str | None,
+        typer.Option(
+            "--history",
+            metavar="URI",
+            help="Append a row about the build to a table in this folder, or to table:NAME of the session.",
+            show_default=False,
+        ),
+    ] = None,
+    history_questions: Annotated[
+        bool,
+        typer.Option("--history-questions", help="Append a row for each question too.", show_default=False),
+    ] = False,
     where: WhereOption = None,
     changes: ChangesOption = None,
-    metrics: MetricsOption = None,
-    progress: ProgressOption = ShownProgress.AUTO,
-    incremental: IncrementalOption = False,
+    metrics: Annotated[
+        str | None,
+        typer.Option(
+            "--metrics",
+            metavar="URI",
+            help="Write metrics for Prometheus: a file of the textfile collector, or a push gateway (http://...).",
+            show_default=False,
+        ),
+    ] = None,
+    progress: Annotated[
+        ShownProgress,
+        typer.Option(
+            "--progress",
+            help="What to say on standard error while it runs: auto is one line on a terminal, and nothing elsewhere.",
+        ),
+    ] = ShownProgress.AUTO,
+    incremental: Annotated[
+        bool,
+        typer.Option(
+            "--incremental/--full",
+            help="Keep the segments of the last generation that would come out the same.",
+        ),
+    ] = False,
     master: MasterOption = None,
     conf: ConfOption = None,
     store_options: StoreOptions = None,
@@ -134,9 +292,9 @@ def build(
         results: list[BuildResult] = []
         try:
             with _measured(metrics, results, options), ExitStack() as stack:
-                keys = _selecting() if property_keys is None else _property_keys(property_keys)
-                settings = _settings()
-                gates = _gates(
+                keys = selecting_keys(property_keys)
+                settings = build_settings()
+                gates = publish_gates(
                     settings,
                     min_questions=min_questions,
                     max_question_loss=max_question_loss,
@@ -330,49 +488,3 @@ def _metrics_file(address: str | None) -> str | None:
 
 def _say(text: str) -> None:
     say(f"spark build: {text}")
-
-
-def _settings() -> SparkSettings:
-    """The settings of builds: ``[plugins.spark]`` of ``--config``, else the defaults."""
-    found: SparkSettings | None = plugin_settings("spark", optional=True)
-    return SparkSettings(store="-") if found is None else found
-
-
-def _gates(settings: SparkSettings, **options: float | None) -> PublishGates:
-    """The gates of the settings, and of the options that are given."""
-    from broker_core_spark.batch import PublishGates
-
-    of_settings = PublishGates(
-        settings.min_questions,
-        settings.max_question_loss,
-        settings.max_topic_loss,
-        settings.max_coverage_loss,
-    )
-    given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
-    return replace(of_settings, **given)
-
-
-def _selecting() -> tuple[str, ...] | None:
-    """The properties that a broker selects by: ``[catalog] property_keys`` and those of its plugins.
-
-    ``None`` for none: then questions with properties ask for the option.
-    """
-    settings = broker_settings()
-    try:
-        plugins = settings.plugin_property_keys()
-    except BrokerCoreError as error:
-        raise typer.BadParameter(
-            f"without it what counts is which properties select, and {error}", param_hint="--property-keys"
-        ) from error
-    own = settings.property_keys
-    if own and plugins and own != plugins:
-        _say(
-            f"catalog.property_keys ({', '.join(sorted(own))}) and those of the plugins "
-            f"({', '.join(sorted(plugins))}) differ: topics of one are not selected by the keys of the other alone, "
-            "but in the generation they are; make both equal"
-        )
-    return tuple(sorted(own | plugins)) or None
-
-
-def _property_keys(texts: list[str]) -> tuple[str, ...]:
-    return tuple(key.strip() for text in texts for key in text.split(",") if key.strip())
