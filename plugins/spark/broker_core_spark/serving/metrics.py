@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily
@@ -89,9 +89,15 @@ class ServingMetrics(Collector):
     def collect(self) -> Iterator[Metric]:
         """All metrics."""
         counts, refresher = self._counts, self._refresher
-        yield _counter("answers", "Questions that were answered, by outcome.", "outcome", counts.answers)
-        yield _counter("passed", "Questions left to the next lister, by reason.", "reason", counts.passed)
-        yield _counter("checks", "Generations that were checked wholly, by result.", "result", counts.checks)
+        for name, text, label, values in (
+            ("answers", "Questions that were answered, by outcome.", "outcome", counts.answers),
+            ("passed", "Questions left to the next lister, by reason.", "reason", counts.passed),
+            ("checks", "Generations that were checked wholly, by result.", "result", counts.checks),
+        ):
+            counter = CounterMetricFamily(f"{PREFIX}{name}", text, labels=[label])
+            for value, count in values.items():
+                counter.add_metric([value], count)
+            yield counter
         answered, passed = counts.last_hour()
         hour = GaugeMetricFamily(
             f"{PREFIX}last_hour_questions",
@@ -101,14 +107,15 @@ class ServingMetrics(Collector):
         hour.add_metric(["answered"], answered)
         hour.add_metric(["passed"], passed)
         yield hour
-        yield _gauge(
-            "refused",
-            "Whether the current generation of the store cannot be served.",
-            refresher.refused is not None,
-        )
-        yield _gauge(
-            "kept_answers_bytes", "Memory of answers that changes touched.", self._answers.alive_bytes
-        )
+        for name, text, figure in (
+            (
+                "refused",
+                "Whether the current generation of the store cannot be served.",
+                refresher.refused is not None,
+            ),
+            ("kept_answers_bytes", "Memory of answers that changes touched.", self._answers.alive_bytes),
+        ):
+            yield GaugeMetricFamily(f"{PREFIX}{name}", text, figure)
         yield from self._generation()
 
     def _generation(self) -> Iterator[Metric]:
@@ -121,34 +128,22 @@ class ServingMetrics(Collector):
             "The generation that is served, as which number it was published, and what keeps its answers right.",
             {"generation": generation.id, "number": str(published.number), "follows": served.follows},
         )
-        yield _gauge(
-            "generation_age_seconds",
-            "Seconds since it was published.",
-            max(0.0, self._clock() - published.when.timestamp()),
-        )
-        yield _gauge("questions", "Questions that it answers.", generation.manifest.question_count)
-        yield _gauge("topics", "Topics in it.", generation.manifest.topics)
-        yield _gauge("mapped_bytes", "Bytes of its files that are mapped.", generation.opened.mapped_bytes)
         followers = served.followers
-        yield _gauge(
-            "overlay_namespaces", "Namespaces that are followed since they were asked for.", len(followers)
-        )
-        yield _gauge(
-            "overlay_names", "Topics that changed there since the generation.", served.overlay_names()
-        )
-        yield _gauge(
-            "overlays_ended",
-            "Namespaces that can no longer be followed: too many changes, or a gap.",
-            sum(follower.ended is not None for follower in followers.values()),
-        )
-
-
-def _gauge(name: str, text: str, value: float) -> Metric:
-    return GaugeMetricFamily(f"{PREFIX}{name}", text, value)
-
-
-def _counter(name: str, text: str, label: str, counts: Mapping[str, int]) -> Metric:
-    family = CounterMetricFamily(f"{PREFIX}{name}", text, labels=[label])
-    for value, count in counts.items():
-        family.add_metric([value], count)
-    return family
+        for name, text, figure in (
+            (
+                "generation_age_seconds",
+                "Seconds since it was published.",
+                max(0.0, self._clock() - published.when.timestamp()),
+            ),
+            ("questions", "Questions that it answers.", generation.manifest.question_count),
+            ("topics", "Topics in it.", generation.manifest.topics),
+            ("mapped_bytes", "Bytes of its files that are mapped.", generation.opened.mapped_bytes),
+            ("overlay_namespaces", "Namespaces that are followed since they were asked for.", len(followers)),
+            ("overlay_names", "Topics that changed there since the generation.", served.overlay_names()),
+            (
+                "overlays_ended",
+                "Namespaces that can no longer be followed: too many changes, or a gap.",
+                sum(follower.ended is not None for follower in followers.values()),
+            ),
+        ):
+            yield GaugeMetricFamily(f"{PREFIX}{name}", text, figure)

@@ -30,5 +30,5 @@ def test_a_namespace_that_nobody_asks_about_has_none() -> None:
     staged = stage_selectors(store, "temporary/selectors", required_selectors(QUESTIONS))
     assert staged.read(store, ("a/d", "persistent")) == []
     assert staged.keys(store, ("a/d", "persistent")) == NOTHING_ASKED
-    some = staged.of([("a/c", "persistent"), ("a/d", "persistent")])
-    assert set(some.places) == {("a/c", "persistent")}
+    some = staged.between(b"a/c\x01", b"a/d\x02")
+    assert set(some.places) == {("a/c", "non-persistent"), ("a/c", "persistent")}

@@ -98,9 +98,6 @@ class _Making:
             for group in self._groups():
                 if last is None or last != group[0].low:
                     self.tallies.begin(group[0].low)
-                for before, after in pairwise(group):
-                    if before.high != after.low:
-                        raise ValueError("segments that are matched together are neighbours")
                 last = group[-1].high
                 self._make(group)
             self.segments += self.puts.finish()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from broker_core_spark.batch.staging.order_keys import end_of_namespace, first_of_namespace
@@ -37,18 +37,14 @@ class StagedSelectors:
         """The keys of all selectors of a namespace and domain."""
         return SelectorKeys.of(key for key, _ in self._lines(store, place))
 
-    def of(self, places: Iterable[_Place]) -> StagedSelectors:
-        """The selectors of some places, as they are sent to a task."""
-        return StagedSelectors(
-            self.path, {place: self.places[place] for place in places if place in self.places}
-        )
-
     def between(self, low: bytes, high: bytes) -> StagedSelectors:
-        """The selectors of the namespaces that keys from ``low`` to ``high`` (empty: no end) may have."""
+        """The selectors of the namespaces that keys from ``low`` to ``high`` (empty: no end) may have, for a task."""
         ordered = list(self.places)
         first = bisect_left(ordered, low, key=lambda place: end_of_namespace(place[0]))
         last = bisect_left(ordered, high, key=lambda place: first_of_namespace(place[0]))
-        return self.of(ordered[first : last if high else None])
+        return StagedSelectors(
+            self.path, {place: self.places[place] for place in ordered[first : last if high else None]}
+        )
 
     def _lines(self, store: Store, place: _Place) -> list[tuple[bytes, bytes]]:
         """The lines of a place with their keys."""

@@ -44,13 +44,33 @@ class TallyBlock:
     stop: int
 
 
+class _Joining:
+    """Joins the tallies of each namespace and domain, which come in the order of segments, now and then."""
+
+    def __init__(self) -> None:
+        self._parts: dict[tuple[str, str], list[Array]] = {}
+        self._held = 0
+
+    def add(self, place: tuple[str, str], entries: Array) -> None:
+        """Add the next tallies of a place."""
+        self._parts.setdefault(place, []).append(entries)
+        self._held += len(entries)
+        if self._held > _HELD:
+            self._parts = {known: [tallies] for known, tallies in self.joined().items()}
+            # Joined ones are not counted, or many selectors would be joined over and over.
+            self._held = 0
+
+    def joined(self) -> dict[tuple[str, str], Array]:
+        """All tallies of each place, sorted by key."""
+        return {place: joined_tallies(parts) for place, parts in self._parts.items()}
+
+
 class TallyWriter:
     """Collects the tallies of segments, which come in order."""
 
     def __init__(self) -> None:
         self._order = b""
-        self._open: dict[tuple[str, str], list[Array]] = {}
-        self._held = 0
+        self._open = _Joining()
         self._blocks: list[tuple[tuple[str, str], bytes, Array]] = []
 
     def begin(self, order: bytes) -> None:
@@ -60,16 +80,9 @@ class TallyWriter:
 
     def add(self, namespace: str, domain: str, entries: Array) -> None:
         """Add the entries of the next run."""
-        if not len(entries):
-            return
-        # A copy: entries may be views of a whole file.
-        self._open.setdefault((namespace, domain), []).append(entries.copy())
-        self._held += len(entries)
-        if self._held > _HELD:
-            for place, parts in self._open.items():
-                self._open[place] = [joined_tallies(parts)]
-            # Joined ones are not counted, or many selectors would be joined over and over.
-            self._held = 0
+        if len(entries):
+            # A copy: entries may be views of a whole file.
+            self._open.add((namespace, domain), entries.copy())
 
     def finish(self, store: Store, folder: str) -> list[TallyBlock]:
         """Write the file, if there is anything, and give its blocks. ``folder`` is the prefix of its path."""
@@ -86,10 +99,8 @@ class TallyWriter:
         return blocks
 
     def _close(self) -> None:
-        for place, parts in self._open.items():
-            self._blocks.append((place, self._order, joined_tallies(parts)))
-        self._open = {}
-        self._held = 0
+        self._blocks += [(place, self._order, tallies) for place, tallies in self._open.joined().items()]
+        self._open = _Joining()
 
 
 def joined_tallies(parts: Sequence[Array]) -> Array:
@@ -101,16 +112,10 @@ def joined_tallies(parts: Sequence[Array]) -> Array:
 
 def read_tallies(store: Store, blocks: Iterable[TallyBlock]) -> dict[tuple[str, str], Array]:
     """The tallies of each namespace and domain over all segments, sorted by key."""
-    found: dict[tuple[str, str], list[Array]] = {}
-    held = 0
+    found = _Joining()
     for place, tallies in _in_order(store, blocks):
-        found.setdefault(place, []).append(tallies)
-        held += len(tallies)
-        if held > _HELD:
-            for known, parts in found.items():
-                found[known] = [joined_tallies(parts)]
-            held = 0
-    return {place: joined_tallies(parts) for place, parts in found.items()}
+        found.add(place, tallies)
+    return found.joined()
 
 
 def _in_order(store: Store, blocks: Iterable[TallyBlock]) -> Iterator[tuple[tuple[str, str], Array]]:
