@@ -37,12 +37,12 @@ def test_memory_counts_while_anybody_has_an_answer() -> None:
     some = answer(1000)
     answers.put(b"a", 1, some)
     size = some.listing.all().column().nbytes
-    assert answers.alive_bytes >= size
+    assert answers.made.nbytes >= size
     answers.put(b"a", 2, None)
-    assert answers.alive_bytes >= size  # a client still reads it
+    assert answers.made.nbytes >= size  # a client still reads it
     del some
     gc.collect()
-    assert answers.alive_bytes == 0
+    assert answers.made.nbytes == 0
 
 
 def test_what_answers_share_counts_once_and_mapped_files_do_not() -> None:
@@ -53,15 +53,15 @@ def test_what_answers_share_counts_once_and_mapped_files_do_not() -> None:
         second = first.with_changes(["persistent://t/n/000007"], one)
     answers = AnswerCache(1 << 20)
     answers.put(b"a", 1, first)
-    changed = answers.alive_bytes
+    changed = answers.made.nbytes
     assert 20_000 < changed < 80_000 < base.fields_size // 8
     answers.put(b"a", 2, second)  # somebody still has the first
-    assert 1.5 * changed < answers.alive_bytes < 2.5 * changed
+    assert 1.5 * changed < answers.made.nbytes < 2.5 * changed
     del first
-    assert 1.5 * changed < answers.alive_bytes < 2.5 * changed  # the second has its chunk too
+    assert 1.5 * changed < answers.made.nbytes < 2.5 * changed  # the second has its chunk too
     del second
     answers.close()
-    assert answers.alive_bytes == 0
+    assert answers.made.nbytes == 0
 
 
 def test_the_least_used_answers_make_room() -> None:
@@ -71,15 +71,15 @@ def test_the_least_used_answers_make_room() -> None:
         answers.put(key, 1, answer(1000))
     answers.put(b"c", 1, None)
     assert answers.get(b"a") is not None
-    assert answers.claim(2 * size)
+    assert answers.made.claim(2 * size)
     assert answers.get(b"b") is None
     assert answers.get(b"a") is not None
     assert answers.get(b"c") is not None  # takes no room
-    assert not answers.claim(2 * size)  # the claim itself does not make room
+    assert not answers.made.claim(2 * size)  # the claim itself does not make room
     assert answers.get(b"a") is None
-    answers.give_back(2 * size)
-    assert answers.claim(3 * size)
-    assert not answers.claim(3 * size + 2001)
+    answers.made.give_back(2 * size)
+    assert answers.made.claim(3 * size)
+    assert not answers.made.claim(3 * size + 2001)
 
 
 def test_nothing_is_kept_when_it_is_closed() -> None:
@@ -87,4 +87,4 @@ def test_nothing_is_kept_when_it_is_closed() -> None:
     answers.put(b"a", 1, answer(10))
     answers.close()
     assert answers.get(b"a") is None
-    assert answers.alive_bytes == 0
+    assert answers.made.nbytes == 0

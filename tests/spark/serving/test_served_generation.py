@@ -206,12 +206,12 @@ async def test_an_answer_that_changes_do_not_concern_stays_the_generations() -> 
             await model.delete(f"persistent://public/default/t-{number}")
             for _ in range(3):
                 await check(server, model, TENS, random)
-        assert served._answers.alive_bytes == 0
+        assert served._answers.made.nbytes == 0
         await model.delete("persistent://public/default/t-11")
         for _ in range(3):
             await check(server, model, TENS, random)
             await check(server, model, ALL, random)
-        assert served._answers.alive_bytes > 0
+        assert served._answers.made.nbytes > 0
 
 
 async def test_an_answer_that_became_empty_stays_empty() -> None:
@@ -235,7 +235,7 @@ async def test_a_further_change_takes_the_memory_of_what_it_changes() -> None:
             for number in (11, 50, 98):
                 await model.delete(f"persistent://public/default/t-{number}")
                 assert await served_of(plugin, server, model, ALL)
-                sizes.append(served._answers.alive_bytes)
+                sizes.append(served._answers.made.nbytes)
             assert all(before < after < before + 2500 for before, after in pairwise(sizes)), sizes
 
 

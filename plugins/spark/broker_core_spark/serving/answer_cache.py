@@ -30,28 +30,13 @@ class AnswerCache:
     """Answers by key. The least used ones make room. ``limit`` bounds the bytes of all living answers."""
 
     def __init__(self, limit: int) -> None:
-        self._made = BoundedCache[bytes, CachedAnswer](limit)
+        #: The answers with changes: its bytes are those of all that somebody still has, and of claims.
+        self.made = BoundedCache[bytes, CachedAnswer](limit)
         self._same = BoundedCache[bytes, CachedAnswer](_SAME_BYTES)
-
-    @property
-    def alive_bytes(self) -> int:
-        """Bytes of all answers of the cache that somebody still has."""
-        return self._made.nbytes
 
     def get(self, key: bytes) -> CachedAnswer | None:
         """The answer of a key."""
-        return self._made.get(key) or self._same.get(key)
-
-    def claim(self, size: int) -> bool:
-        """Reserve ``size`` bytes for an answer before it is made. The least used answers make room.
-
-        Returns ``False`` if it does not fit. :meth:`give_back` ends the reservation.
-        """
-        return self._made.claim(size)
-
-    def give_back(self, size: int) -> None:
-        """Undo a :meth:`claim`."""
-        self._made.give_back(size)
+        return self.made.get(key) or self._same.get(key)
 
     def put(self, key: bytes, number: int, selection: Selection | None) -> None:
         """Keep an answer unless a later version's is kept."""
@@ -59,13 +44,13 @@ class AnswerCache:
         if old is None or old.number <= number:
             kept = CachedAnswer(number, selection)
             if selection is None:
-                self._made.pop(key)
+                self.made.pop(key)
                 self._same.put(key, kept)
             else:
                 self._same.pop(key)
-                self._made.put(key, kept, selection.remembered_bytes, parts=selection.listing.memory)
+                self.made.put(key, kept, selection.remembered_bytes, parts=selection.listing.memory)
 
     def close(self) -> None:
         """Drop all answers."""
-        self._made.clear()
+        self.made.clear()
         self._same.clear()

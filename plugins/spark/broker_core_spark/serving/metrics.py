@@ -113,7 +113,7 @@ class ServingMetrics(Collector):
                 "Whether the current generation of the store cannot be served.",
                 refresher.refused is not None,
             ),
-            ("kept_answers_bytes", "Memory of answers that changes touched.", self._answers.alive_bytes),
+            ("kept_answers_bytes", "Memory of answers that changes touched.", self._answers.made.nbytes),
         ):
             yield GaugeMetricFamily(f"{PREFIX}{name}", text, figure)
         yield from self._generation()

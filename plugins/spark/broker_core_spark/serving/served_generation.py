@@ -247,14 +247,14 @@ class ServedGeneration:
         """``before`` with the changes of the names that the question's mode and pattern match."""
         count = len(matching)
         size = before.changes_size(count) + matching.fields_size + 8 * count
-        if not self._answers.claim(size):
+        if not self._answers.made.claim(size):
             raise PassToNextLister("answers_limit", f"an answer of {size} bytes does not fit into answers")
         try:
             make = partial(asked.overlay.put_into, before, matching, asked.properties)
             quick = size <= _QUICK_BYTES and count <= _QUICK_NAMES
             selection = make() if quick else await asyncio.to_thread(make)
         finally:
-            self._answers.give_back(size)
+            self._answers.made.give_back(size)
         self._answers.put(asked.key, asked.version.number, None if selection is base else selection)
         return selection
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -136,8 +136,7 @@ class BuildInProgress:
 
     def _check_mark(self) -> None:
         """Raise unless the mark is there, and wait for the end of a ``gc``, which may have seen no sign of life."""
-        give_up = time.monotonic() + _PATIENCE
-        while True:
+        for _ in _looks(_PATIENCE):
             marks = read_marks(self.store)
             if not any(mark.file.path == self._mark for mark in marks):
                 raise StoreFailed(
@@ -145,9 +144,7 @@ class BuildInProgress:
                 )
             if not live_marks(marks, "gc", self._mark):
                 return
-            if time.monotonic() >= give_up:
-                raise StoreFailed(f"{self.store.uri}: gc is under way there: not published")
-            time.sleep(_WAIT)
+        raise StoreFailed(f"{self.store.uri}: gc is under way there: not published")
 
     def _next_pointer(self, manifest: Manifest, anew: bool) -> PublishedPointer:
         number = 0
@@ -176,16 +173,22 @@ def begin_build(
     Waits up to ``wait`` seconds for the end of a ``gc``, and raises :exc:`StoreFailed` after it.
     """
     run = run or BuildRun()
-    give_up = time.monotonic() + wait
-    while True:
+    for _ in _looks(wait):
         path = write_mark(store, "build", run.id)
         others = read_marks(store)
         if not live_marks(others, "gc", path):
             return BuildInProgress(store, path, run, silence)
         store.delete(path)
-        if time.monotonic() >= give_up:
-            raise StoreFailed(f"{store.uri}: gc is under way there: try again when it is done")
+    raise StoreFailed(f"{store.uri}: gc is under way there: try again when it is done")
+
+
+def _looks(seconds: float) -> Iterator[None]:
+    """Goes on at once, and then again and again until so many seconds are over."""
+    give_up = time.monotonic() + seconds
+    yield
+    while time.monotonic() < give_up:
         time.sleep(_WAIT)
+        yield
 
 
 def _check_files(store: Store, manifest: Manifest, verified: Collection[str]) -> None:

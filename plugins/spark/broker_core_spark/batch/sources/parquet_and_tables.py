@@ -268,23 +268,14 @@ class TableSnapshot(CatalogueSnapshot):
             optional("domain").alias("domain"),
             *more,
         ]
-        if property_keys:
-            kind = self._frame.schema["properties"].dataType if "properties" in self._columns else None
-            for number, key in enumerate(property_keys):
-                if isinstance(kind, MapType):
-                    value = F.element_at(F.col("properties"), F.lit(key)).cast(text)
-                elif isinstance(kind, StructType):
-                    has = key in kind.names
-                    value = F.col("properties").getField(key).cast(text) if has else F.lit(None).cast(text)
-                elif kind is None:
-                    value = F.lit(None).cast(text)
-                else:
-                    break
-                wanted.append(value.alias(f"p{number}"))
-            else:
-                return frame.select(*wanted)
+        kind = self._frame.schema["properties"].dataType if "properties" in self._columns else None
+        properties = F.col("properties")
+        if property_keys and not isinstance(kind, MapType | StructType | None):
             # The JSON text is parsed when it is staged.
-            wanted.append(F.col("properties").cast(text).alias(_JSON))
+            return frame.select(*wanted, properties.cast(text).alias(_JSON))
+        for number, key in enumerate(property_keys):
+            has = isinstance(kind, MapType) or (isinstance(kind, StructType) and key in kind.names)
+            wanted.append((properties[key] if has else F.lit(None)).cast(text).alias(f"p{number}"))
         return frame.select(*wanted)
 
 
