@@ -98,11 +98,23 @@ class TopicListingResult:
         raise AttributeError("a TopicListingResult cannot be changed")
 
     @classmethod
-    def _make(cls, kind: AnswerKind, **fields: object) -> TopicListingResult:
+    def _make(
+        cls,
+        kind: AnswerKind,
+        topics: Topics = (),
+        filtered: bool = False,
+        topics_hash: str | None = None,
+        version: str | int | None = None,
+        owned: bool = False,
+        details: Details | None = None,
+        next: Position | None = None,  # noqa: A002 - the contract's
+        refusal: Refused | None = None,
+        why: str | None = None,
+    ) -> TopicListingResult:
         result = object.__new__(cls)
-        fields["kind"] = kind
-        for name, put, default in _FIELDS:
-            put(result, fields.get(name, default))
+        values = (kind, topics, filtered, topics_hash, version, owned, details, next, refusal, why)
+        for put, value in zip(_SETTERS, values, strict=True):
+            put(result, value)
         return result
 
     @classmethod
@@ -157,14 +169,7 @@ class TopicListingResult:
         if next is not None and type(next) is not Position:
             raise TypeError(f"next must be a broker_core.Position or None, not {type(next).__name__}")
         result = cls._make(
-            AnswerKind.SUCCESS,
-            topics=topics,
-            filtered=filtered,
-            topics_hash=_own(topics_hash),
-            version=_own(version),
-            owned=owned,
-            details=details,
-            next=next,
+            AnswerKind.SUCCESS, topics, filtered, _own(topics_hash), _own(version), owned, details, next
         )
         if isinstance(topics, _LISTS) and len(topics) >= MANY:
             free_with(result, topics)
@@ -206,13 +211,8 @@ class TopicListingResult:
         return "TopicListingResult.pass_through()"
 
 
-#: The fields of an answer that says nothing about them; ``None`` in the others.
-_DEFAULTS: Final[dict[str, object]] = {"topics": (), "filtered": False, "owned": False}
-#: All fields, with their setters.
-_FIELDS: Final = [
-    (name, vars(TopicListingResult)[name].__set__, _DEFAULTS.get(name))
-    for name in TopicListingResult.__annotations__
-]
+#: The setters of the fields, in the order of their annotations.
+_SETTERS: Final = [vars(TopicListingResult)[name].__set__ for name in TopicListingResult.__annotations__]
 #: Types of topics that are taken as they are. Tuples: a union would be made anew for each answer.
 _COLUMNS = (Listing, Selection, pa.Array, pa.ChunkedArray)
 _LISTS = (list, tuple)
