@@ -1,4 +1,4 @@
-"""Bounds that several of clients' requests, files and settings have in common."""
+"""The longest pattern and the largest replication factor, for settings, names and clients."""
 
 from __future__ import annotations
 

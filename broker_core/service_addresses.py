@@ -1,5 +1,6 @@
-"""The addresses in a service URL: ``pulsar://host:port``, or several hosts of one cluster with commas between;
-``pulsar+ssl://`` with TLS. Clients have ``http://`` and ``https://`` too.
+"""The addresses in a service URL: ``pulsar://host:port``, or several hosts of one cluster with commas between.
+
+``pulsar+ssl://`` is with TLS. Clients have ``http://`` and ``https://`` too.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A catalogue that is made because there was none: a message about it, with others that may have been meant."""
+"""A catalogue that is made because there was none: a message about it, with existing catalogues nearby."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Printing of results per item: a line for each that succeeded, an error for each other."""
+"""Printed results per item: a line for each success, an error for each failure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lookup client: asks a lookup service, whatever happens to its connections."""
+"""The lookup client: requests to a lookup service; reconnects and fails over by itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Work that is done once for all that wait for it at a time."""
+"""Tasks by key: concurrent callers of one key await one run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All memory budgets of a broker: for what requests allocate, for what waits to be written, and for what is kept.
+"""The memory budgets of a broker: heap, direct buffers and their reserve, snapshots.
 
 Permits may be released when an object is freed, whether a cache, a request or a slow client holds it longest. The
 memory of a listing is freed with its last reference. So the permits for its buffers belong to the listing:

@@ -1,4 +1,4 @@
-"""From a checked selection to the answer: the pattern, the masks, the hash, and the permits for the sent names."""
+"""The last steps of a listing: pattern, masks, hash, and permits for the sent names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The question: which topics of this namespace match, for this asker, and by when; and its properties."""
+"""A listing request as plugins get it: namespace, mode, pattern, properties, asker, deadline."""
 
 from __future__ import annotations
 

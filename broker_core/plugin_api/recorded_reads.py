@@ -1,4 +1,4 @@
-"""A request that records which of its fields are read, in the words of what answers depend on."""
+"""A request that records the fields a plugin reads, by the words of ``broker_core_depends_on``."""
 
 from __future__ import annotations
 

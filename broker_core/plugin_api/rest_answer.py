@@ -1,4 +1,4 @@
-"""The answer of the plugins after a plugin and of the default lister (``request.rest()``)."""
+"""The answer of the rest of the chain to ``request.rest()``: later plugins, then the default lister."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Reloads while the server runs: of everything at the operator's request, and of parts whose files
-change.
+"""Reloads while the server runs: all parts at the operator's request, one when its files change.
 
 A part whose reload fails stays as it was; the others are reloaded all the same.
 """

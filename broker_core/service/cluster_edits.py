@@ -1,4 +1,4 @@
-"""Edits of topics of a Kafka cluster, as the catalogue would do them, as far as a cluster can."""
+"""Edits of topics of a Kafka cluster, by the catalogue's interface of edits, as far as a cluster can."""
 
 from __future__ import annotations
 

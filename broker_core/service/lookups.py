@@ -1,6 +1,4 @@
-"""Lookups of topics: the common interface of the parts that answer Pulsar's commands for them, and questions to it
-without Pulsar's messages.
-"""
+"""Lookups of topics: the interface for Pulsar's commands, and questions to it without Pulsar's messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The address by which clients come back to a server: never one that no client can connect to."""
+"""The address that a server advertises to clients; wildcard addresses and port 0 are refused."""
 
 from __future__ import annotations
 

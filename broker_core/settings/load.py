@@ -1,4 +1,4 @@
-"""Defaults < TOML file < environment < options: the settings in force, and the source of each."""
+"""Loading the settings: defaults < TOML file < environment < options, with the source of each value."""
 
 from __future__ import annotations
 

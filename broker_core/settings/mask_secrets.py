@@ -1,4 +1,4 @@
-"""Settings as they may be shown: values with the name of a secret are masked, and so are passwords within values."""
+"""Masking of secrets in settings that are shown: values of secret names, and passwords within values."""
 
 from __future__ import annotations
 

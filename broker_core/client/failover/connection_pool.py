@@ -1,6 +1,4 @@
-"""Some connections of one principal to one cluster, or to one broker: opened when they are needed, replaced when they
-die.
-"""
+"""Connections of one principal to one cluster or broker: opened on demand, replaced when they are lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The admin client: asks a Kafka cluster, or this server, whatever happens to its connections."""
+"""The admin client: requests to a Kafka cluster, or this server; reconnects and fails over by itself."""
 
 from __future__ import annotations
 

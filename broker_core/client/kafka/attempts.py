@@ -1,4 +1,4 @@
-"""One operation of the admin client: repeated within its time, while its failure may pass."""
+"""Retries of one operation of the admin client after transient failures, within its timeout."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks of callers' arguments: of the right type and size, or a :exc:`TypeError` or :exc:`ValueError` at once."""
+"""Checks of the types and bounds of callers' arguments: a :exc:`TypeError` or :exc:`ValueError` at once."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The changes of IncrementalAlterConfigs to a topic's configs: values set or removed, and lists extended or
-shortened.
-"""
+"""The changes of IncrementalAlterConfigs to a topic's configs: setting, removing, and changing lists."""
 
 from __future__ import annotations
 

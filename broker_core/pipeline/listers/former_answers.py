@@ -1,4 +1,4 @@
-"""Former answers of plugins to a question, each from before the pattern and the masks, by one of two rules.
+"""Cached answers of plugins, before pattern and masks: valid at one version, or stale after a failure.
 
 *While a version holds*: a plugin that gives a version before the work (``broker_core_version``) is not asked again at
 that version. The version is read before the plugin is asked and again afterwards, and must be equal. An answer that was

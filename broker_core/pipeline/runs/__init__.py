@@ -1,1 +1,1 @@
-"""How work runs: threads in fair turns, one run for equal questions, the time budget."""
+"""Execution of work: threads in fair turns, shared runs of equal questions, the time budget."""

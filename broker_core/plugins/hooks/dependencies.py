@@ -1,4 +1,4 @@
-"""What the answers of plugins depend on: declared words, fields that plugins were seen to read, and versions.
+"""Dependencies of plugins' answers: declared words, fields read, versions.
 
 A version (``broker_core_version``) is given before the work, and requested once for each request.
 """

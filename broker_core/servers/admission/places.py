@@ -1,4 +1,4 @@
-"""Places of connections and of requests: which of them get one, and which connection gives its own up."""
+"""Limits on connections, in all and per address, and on concurrent requests; idle connections make room."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The few places of TLS handshakes: addresses take turns, and one that has many makes room for one that has few.
+"""Limit on concurrent TLS handshakes, shared fairly between addresses: one with many makes room for one with few.
 
 A storm of clients of one address waits for itself: a slow one may be slow because of the others, and is closed later.
 """

@@ -1,4 +1,4 @@
-"""The error of a client that does not get as far as its protocol."""
+"""The error for a connection refused before its protocol begins: at a proxy's preamble or the TLS handshake."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A request that has taken its turn of the quotas: it waits before it is handled, and its answer is counted."""
+"""A request delayed by quotas; its answer is counted against them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The pages that HTTP serves: ``/metrics``, ``/questions``, ``/plugins``, ``/-/live`` and ``/-/ready``, and to its
-operator ``/-/reload``.
-"""
+"""Endpoints for operators: ``/metrics``, ``/questions``, ``/plugins``, ``/-/live``, ``/-/ready``, ``/-/reload``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Refusals of watches, and the reactions of clients: most ask again and again instead, some versions never again."""
+"""Refusals of watches; most clients then poll, some versions of Java stop discovering topics."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Watching each address of the service URL over an idle connection: whether a broker answers there, and whether it
-accepts the gateway.
+"""Watch of each address of the service URL: whether a broker answers there, and accepts the gateway.
+
+An idle connection to each shows it.
 """
 
 from __future__ import annotations

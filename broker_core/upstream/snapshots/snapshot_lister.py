@@ -1,4 +1,4 @@
-"""Listing from live snapshots of a cluster, each for askers that may have it.
+"""Listing from live snapshots of a cluster, by the rights of the asker.
 
 A snapshot is of one view: of a principal, if the cluster is asked for principals, or of a role that lists for all of
 them. Not every client may see what that role sees: whether a client may list a namespace is the cluster's own verdict,

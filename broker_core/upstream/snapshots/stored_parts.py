@@ -1,4 +1,4 @@
-"""Parts of live snapshots, and their files for the next start, which have a cluster's listings with their hashes.
+"""Stored files of live snapshots, with the listings and hashes of a cluster, for the next start.
 
 A cluster has no history, so only the cluster itself knows whether a stored listing is current: it is asked with the
 stored hash before anybody gets the topics.

@@ -1,4 +1,4 @@
-"""Check of a value before a client sends it, since servers only close the connection if it is invalid.
+"""Validation of the fields of a Kafka message before a client sends it: servers only close the connection.
 
 Fields that the version lacks are not checked: the caller has chosen the version.
 """

@@ -1,4 +1,4 @@
-"""Runs of rows of one layout, found by columns: in a run all lengths but the name's are those of the row before."""
+"""Runs of consecutive rows of one layout, which differ in the length of the name alone; found by columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Refusals in the form of the answer that a client waits for, which most commands have with fields for an error.
+"""Encoding of refusals as the response type of each command, if clients would not notice an ERROR.
 
 Clients recognise some answers by their type: an ERROR instead leaves the request without an answer until its
 time-out. docs/reference/pulsar-behaviour.md#answers-that-clients-wait-for

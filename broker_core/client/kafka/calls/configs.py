@@ -1,4 +1,4 @@
-"""Describing and changing configs (DescribeConfigs, IncrementalAlterConfigs), a node's own at that node."""
+"""Describing and changing configs (DescribeConfigs, IncrementalAlterConfigs); a node describes its own configs."""
 
 from __future__ import annotations
 

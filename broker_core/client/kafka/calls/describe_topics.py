@@ -1,5 +1,6 @@
-"""Describing topics: by name in pages (DescribeTopicPartitions), by name and id in pages if the server has them
-(Metadata).
+"""Describing topics by name (DescribeTopicPartitions, in pages), and by name and id (Metadata).
+
+Servers without pages for ids answer Metadata as a whole.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""The HTTP interface for `pulsar-admin` and clients with an ``http://`` service URL: ``/admin/v2`` and ``/lookup/v2``
-of Pulsar.
+"""Pulsar's HTTP interface, ``/admin/v2`` and ``/lookup/v2``, for `pulsar-admin` and ``http://`` service URLs.
 
 It is the part of a broker's interface about which topics exist.
 docs/reference/pulsar-behaviour.md#the-web-service-of-a-broker

@@ -1,5 +1,4 @@
-"""Tenants, namespaces and their policies, as `pulsar-admin` asks for them: of the embedded catalogue, and of a Kafka
-cluster.
+"""Tenants, namespaces and their policies for `pulsar-admin`, of the catalogue and of a Kafka cluster.
 
 A client sees the namespaces that have a topic and that it may list.
 """

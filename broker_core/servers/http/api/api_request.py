@@ -1,6 +1,4 @@
-"""A request of the HTTP API as its handler gets it: the asker, the values of parameters, and the body, piece by piece
-or as an object.
-"""
+"""A request of the HTTP API as its handler gets it: the asker, the parameters' values, and the body."""
 
 from __future__ import annotations
 

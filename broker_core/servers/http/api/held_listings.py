@@ -1,4 +1,4 @@
-"""The listings that the shrink guard holds: showing them, and letting a namespace's pass."""
+"""Listings held by the shrink guard: showing them, and accepting those of a namespace."""
 
 from __future__ import annotations
 

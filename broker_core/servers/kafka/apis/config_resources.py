@@ -1,6 +1,6 @@
-"""ListConfigResources: the names of resources with configs. Version 0 asks for client metrics alone, of which there are
-none here.
+"""ListConfigResources: the names of resources with configs.
 
+Version 0 asks for client metrics alone, of which there are none here.
 As in Kafka, ACLs decide about the cluster alone, and a client that may see its configs gets all names; names that rules
 and plugins hide are hidden here too.
 """

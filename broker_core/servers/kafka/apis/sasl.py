@@ -1,4 +1,4 @@
-"""SaslHandshake and SaslAuthenticate of clients that have no business with them: they are let in, or nobody has to be.
+"""SaslHandshake and SaslAuthenticate after authentication, or on a listener without SASL: both are refused.
 
 All others are answered by the connection's :class:`~broker_core.servers.kafka.sasl.sasl_session.SaslSession`.
 """

@@ -1,4 +1,4 @@
-"""Hiding by rules, gates, masks and plugins from a client of a cluster: of topics, and of the cluster as a whole.
+"""Topics and resources of a cluster that rules, gates, masks and plugins hide from a client.
 
 The cluster itself does not know of it. A hidden topic is not asked for, and is left out of answers; if it was named, it
 has the row of a topic that does not exist, or may not be known.

@@ -1,4 +1,4 @@
-"""Passes of pages over everything of one kind in a cluster: each costs the cluster one listing, and not one a page."""
+"""One answer of the cluster, shared by all pages of a request for everything of one kind."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Kept parts of later pages of a pass, bounded by age and number, and by the permits that it holds: answers of a
-cluster, and requests that were read.
-"""
+"""Cached answers and requests for the later pages of a pass, bounded by age, number and permits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The resources that have configs in Kafka: topics, the one broker, and kinds that nothing is kept of here."""
+"""The kinds of Kafka's config resources: topics, the broker, and kinds without stored configs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests with pages: the questions to a handler, and the page of its answers.
+"""Paged requests: check of limit and start, calls of the handler by parts, the page of the answers.
 
 A handler is asked for a part of the names in the request, as long as the page is not full, and answers as always. All
 topics of a namespace are cut into pages when they are listed (:mod:`.topic_pages`).

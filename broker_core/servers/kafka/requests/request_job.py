@@ -1,4 +1,4 @@
-"""A request of a Kafka client that takes waiting: its answer as a frame, or the end of the connection."""
+"""An asynchronous Kafka request: its answer as a frame, or the closed connection."""
 
 from __future__ import annotations
 
