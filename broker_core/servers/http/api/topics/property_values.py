@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from aiohttp import web
 from pydantic import Field
 
+from broker_core.catalog import MAX_PROPERTIES_BYTES
 from broker_core.listing import Details, Selection, count_texts, count_values, values_size
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.bounded_answer import MAKING, HeldAnswer, filled, within_bytes
@@ -105,7 +106,7 @@ def operations(_services: ApiServices) -> list[HttpOperation]:
                 404: Reply("No topic is selected by this property, or nothing is known of it."),
             },
             description=f"{which} A topic may have a longer value than a question may ask for: properties of a topic "
-            "take up to 65,536 bytes of JSON, those of a question up to `limits.property_bytes`.",
+            f"take up to {MAX_PROPERTIES_BYTES:,} bytes of JSON, those of a question up to `limits.property_bytes`.",
             tag="namespaces",
             parameters=(
                 Parameter("key", "The property.", within="path", example="region"),
