@@ -10,14 +10,13 @@ import signal
 import sys
 from collections.abc import Generator, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import structlog
 from hypothesis import settings
 
 from broker_core.concurrency import loop_turns
-from tests.support.forked_programs import start_programs
 from tests.support.forked_run import ForkedRun
 from tests.support.fresh_environment import built_distributions
 from tests.support.left_behind import Running, note_cancelled_tasks
@@ -38,7 +37,13 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # As a shell without job control starts `make test &`: all programs that the tests interrupt would inherit it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+if TYPE_CHECKING:
+    from tests.support.shared_start import StartBesideCollection
+
 ROOT = Path(__file__).parent.parent
+#: The folder of the run with what is built of this repository.
+_DISTRIBUTIONS = "distributions"
+_BEGUN: pytest.StashKey[StartBesideCollection] = pytest.StashKey()
 #: Imported by those tests alone that have a gateway in their process.
 _LIVE_SNAPSHOTS = "broker_core.upstream.snapshots.live_snapshots"
 
@@ -67,18 +72,32 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection(session: pytest.Session) -> None:
     gc.disable()  # nearly all that is made stays
-    make_caches(session.config, session.config.getoption("--processes"))
+    config = session.config
+    make_caches(config, config.option.processes)
+    # Files that are named may need nothing of it, and its driver is not for runs of units.
+    if config.option.processes and not (
+        _names_files(config) or config.option.unit or config.option.collectonly
+    ):
+        from tests.support.shared_start import StartBesideCollection
+
+        base = config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]
+        config.stash[_BEGUN] = begun = StartBesideCollection(base / _DISTRIBUTIONS)
+        config.add_cleanup(begun.close)
+
+
+def _names_files(config: pytest.Config) -> bool:
+    return config.args_source is pytest.Config.ArgsSource.ARGS
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     options = session.config.option
-    if options.processes and not options.collectonly:
+    if (begun := session.config.stash.get(_BEGUN, None)) is not None:
+        begun.join_thread()
+    elif options.processes and not options.collectonly:
         if not all(is_unit_tests(file, ROOT / "tests") for file in {item.path for item in session.items}):
-            # Its driver is not for runs of units.
-            from tests.support.postgres_server import share_new_cluster
+            from tests.support.shared_start import start_shared
 
-            start_programs()  # for all processes
-            share_new_cluster()
+            start_shared()
     _freeze()
     gc.set_threshold(10_000, 10, 10)  # as a server sets it when it has started
     gc.enable()
@@ -163,7 +182,7 @@ def distributions(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """The wheels and the source distributions of broker-core and its plugins; the processes of a run share them."""
     base = tmp_path_factory.getbasetemp()
     shared = base.parent if base.name.startswith(("process-", "popen-")) else base
-    return built_distributions(shared / "distributions")
+    return built_distributions(shared / _DISTRIBUTIONS)
 
 
 @pytest.fixture(scope="session")

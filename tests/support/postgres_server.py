@@ -40,7 +40,7 @@ from tests.support.ports import free_port
 if TYPE_CHECKING:
     from broker_core_postgres.schema.run_migrations import MigrationResult
 
-__all__ = ["Database", "PostgresServer", "migrate_dsn", "share_new_cluster"]
+__all__ = ["Database", "PostgresServer", "make_new_cluster", "migrate_dsn", "share_new_cluster"]
 
 T = TypeVar("T")
 
@@ -388,6 +388,12 @@ def share_new_cluster() -> None:
     """Let processes that are forked from now on begin their servers with copies of one cluster."""
     if postgres_programs() is not None:
         _server_with_new_cluster()
+
+
+def make_new_cluster() -> None:
+    """Make the cluster of :func:`share_new_cluster`, which else the first server does."""
+    if postgres_programs() is not None:
+        _server_with_new_cluster()._new_cluster()
 
 
 async def migrate_dsn(dsn: str) -> MigrationResult:
