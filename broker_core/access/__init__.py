@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from broker_core.access.authentication.tokens.token_keys import MOST_TRIED, TokenKeys
     from broker_core.access.authorization import RULE_ACTIONS, Authorization, rule_text
     from broker_core.access.clients import Client, ClientFilter, Clients, RunningRequest, note_held
-    from broker_core.access.lost_names import (
+    from broker_core.access.names_lost_by_rules import (
         MOST_PAIRS,
         LostNames,
         names_elsewhere,
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     )
     from broker_core.access.peer import Peer
     from broker_core.access.principal import LONGEST_ROLE, Principal
-    from broker_core.access.rule_use import unmatched_topics, unused_rules
+    from broker_core.access.rules_without_effect import unmatched_topics, unused_rules
     from broker_core.access.sessions import ClientCredentials, Sessions
     from broker_core.access.wide_access import wide_settings
 
@@ -126,8 +126,8 @@ __getattr__ = lazy_exports(
         "Grounds": ".authentication.authenticator",
         "InvalidRoles": ".authentication.failures",
         "LONGEST_ROLE": ".principal",
-        "LostNames": ".lost_names",
-        "MOST_PAIRS": ".lost_names",
+        "LostNames": ".names_lost_by_rules",
+        "MOST_PAIRS": ".names_lost_by_rules",
         "MOST_TRIED": ".authentication.tokens.token_keys",
         "MalformedToken": ".authentication.tokens.compact_token",
         "OPERATOR": ".asker",
@@ -144,8 +144,8 @@ __getattr__ = lazy_exports(
         "check_header": ".authentication.tokens.token_claims",
         "host_of": ".asker",
         "is_within": ".asker",
-        "names_elsewhere": ".lost_names",
-        "names_lost": ".lost_names",
+        "names_elsewhere": ".names_lost_by_rules",
+        "names_lost": ".names_lost_by_rules",
         "network_of": ".asker",
         "new_key_pair": ".authentication.tokens.signing",
         "new_secret": ".authentication.tokens.signing",
@@ -157,10 +157,10 @@ __getattr__ = lazy_exports(
         "rule_text": ".authorization",
         "same_address": ".asker",
         "signed_token": ".authentication.tokens.signing",
-        "unmatched_topics": ".rule_use",
+        "unmatched_topics": ".rules_without_effect",
         "unusable_reason": ".authentication.failures",
-        "unused_rules": ".rule_use",
+        "unused_rules": ".rules_without_effect",
         "wide_settings": ".wide_access",
-        "without_topics": ".lost_names",
+        "without_topics": ".names_lost_by_rules",
     },
 )

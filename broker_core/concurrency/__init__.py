@@ -18,7 +18,7 @@ from broker_core.concurrency.loop_or_thread import (
 )
 from broker_core.concurrency.loop_turns import has_time, loop_turn, running_loop
 from broker_core.concurrency.pauses import backoff, ended_within
-from broker_core.concurrency.tasks_by_key import TasksByKey
+from broker_core.concurrency.shared_tasks import TasksByKey
 
 __all__ = [
     "EACH_ACL",

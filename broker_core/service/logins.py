@@ -25,7 +25,7 @@ from broker_core.access import (
 from broker_core.catalog import ScramRow
 from broker_core.errors import BrokerCoreError
 from broker_core.kafka.scram import DECOY_USER, HASHES, ScramCredential, decoy_of
-from broker_core.service.admission import Admission
+from broker_core.service.client_admission import Admission
 from broker_core.service.live_sessions import Admitted, LoginAttempt
 
 __all__ = ["Logins", "StoredUsers", "role_of"]

@@ -13,8 +13,8 @@ from structlog.testing import capture_logs
 
 from broker_core.broker import Broker
 from broker_core.quantities import ListenAddress
-from broker_core.service import admission, failure_pace
-from broker_core.service.admission import _Lane
+from broker_core.service import client_admission, failure_pace
+from broker_core.service.client_admission import _Lane
 from broker_core.settings import AuthenticationSettings, AuthorizationSettings, HttpSettings
 from broker_core.wire.kafka import SASL_AUTHENTICATE, SASL_HANDSHAKE, ErrorCode
 from tests.support.eventually import eventually
@@ -101,7 +101,7 @@ async def test_a_right_password_is_not_behind_200_wrong_ones_of_its_address(
             super().__init__()
             lanes.append(self)
 
-    monkeypatch.setattr(admission, "_Lane", Noted)
+    monkeypatch.setattr(client_admission, "_Lane", Noted)
     monkeypatch.setattr(failure_pace, "_FREE", -1.0)
     monkeypatch.setattr(failure_pace, "_LONGEST", 1e-9)
     users = tmp_path / "users"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from broker_core.servers.kafka.requests.call import HandlerRow, KafkaCall
-from broker_core.servers.kafka.requests.paged_row import with_pages
+from broker_core.servers.kafka.requests.paged_requests import with_pages
 from broker_core.wire.kafka import (
     CONSUMER_GROUP_DESCRIBE,
     DESCRIBE_GROUPS,

@@ -9,6 +9,7 @@ from typing import Final, overload
 
 from broker_core.client.client_errors import ConnectionLost
 from broker_core.client.client_tls import ClientTls
+from broker_core.client.kafka.argument_checks import at_least
 from broker_core.client.kafka.attempts import Attempts
 from broker_core.client.kafka.bootstrap import bootstrap_addresses
 from broker_core.client.kafka.calls import partitions as of_partitions
@@ -33,7 +34,6 @@ from broker_core.client.kafka.calls.list_topics import list_topics, topic_pages
 from broker_core.client.kafka.cluster_connections import ClusterConnections
 from broker_core.client.kafka.configs import AlterConfigOp, Config, ConfigResource
 from broker_core.client.kafka.created_topics import CreateTopicsResult
-from broker_core.client.kafka.given import at_least
 from broker_core.client.kafka.groups import (
     GroupDescription,
     GroupListing,

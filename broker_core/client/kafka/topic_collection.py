@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Iterable
 from typing import Final, TypeAlias
 
-from broker_core.client.kafka.given import all_of
+from broker_core.client.kafka.argument_checks import all_of
 
 __all__ = ["TopicCollection", "TopicIdCollection", "TopicNameCollection", "Topics", "as_collection"]
 

@@ -10,9 +10,9 @@ from broker_core.servers.http.admin_socket import (
 )
 from broker_core.servers.http.allowed_questions import allowed_questions
 from broker_core.servers.http.api import ApiServices, CheckResult, HttpMetrics
-from broker_core.servers.http.endpoints import Endpoints, Readiness
 from broker_core.servers.http.http_access import HttpAccess, ProtectedFromAll
 from broker_core.servers.http.http_servers import HttpServers
+from broker_core.servers.http.operator_endpoints import Endpoints, Readiness
 from broker_core.servers.http.server import HttpServer
 from broker_core.servers.http.site_files import check_files
 

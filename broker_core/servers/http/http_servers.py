@@ -28,8 +28,8 @@ from broker_core.servers.http.api import (
     WebPages,
     v1_api,
 )
-from broker_core.servers.http.endpoints import Endpoints, Readiness
 from broker_core.servers.http.http_access import HttpAccess, Right
+from broker_core.servers.http.operator_endpoints import Endpoints, Readiness
 from broker_core.servers.http.plugin_routes import routes_of_plugin
 from broker_core.servers.http.served_connection import asker_of
 from broker_core.servers.http.server import HttpServer

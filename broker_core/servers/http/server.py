@@ -25,7 +25,7 @@ from broker_core.servers.arrival import Arrivals, TlsEntrance
 from broker_core.servers.http.api import HttpApi
 from broker_core.servers.http.api.json_object import json_response
 from broker_core.servers.http.api.problem_details import Problem, problem_of, problem_response, with_headers
-from broker_core.servers.http.endpoints import Endpoints
+from broker_core.servers.http.operator_endpoints import Endpoints
 from broker_core.servers.http.served_connection import MakeConnection, ServedConnection, connections_of
 from broker_core.settings import LimitsSettings
 

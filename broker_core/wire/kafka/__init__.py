@@ -16,14 +16,14 @@ from broker_core.wire.kafka.api import (
     response_frame,
 )
 from broker_core.wire.kafka.api_tables import *  # noqa: F403 - scripts/kafka_tables.py names them
+from broker_core.wire.kafka.cursor_order import Order, order_of, ordered
 from broker_core.wire.kafka.error_codes import MESSAGES, ErrorCode, error_name
-from broker_core.wire.kafka.faults import fault_of
 from broker_core.wire.kafka.fields import ZERO_ID, Fields, Struct
 from broker_core.wire.kafka.known_apis import APIS, LIST_TOPICS, NOT_ASKED
-from broker_core.wire.kafka.places import Order, order_of, ordered
 from broker_core.wire.kafka.raw_rows import RawRows, has_rows, read_raw_request, read_raw_response
 from broker_core.wire.kafka.reader import MalformedMessage, Reader
 from broker_core.wire.kafka.row_scan import RawPath
+from broker_core.wire.kafka.value_checks import fault_of
 from broker_core.wire.kafka.writer import Buffer, Encoded, EncodedRows, Numbered, Writer
 
 __all__ = [

@@ -12,7 +12,7 @@ from typing import Final
 from broker_core.names import Mode, NamespaceName
 from broker_core.patterns import compile_pattern
 from broker_core_postgres.listing.listing_sql import RowSource, first_page_statement
-from broker_core_postgres.listing.sql_conditions import make_row_conditions
+from broker_core_postgres.listing.row_conditions import make_row_conditions
 from tests.benchmarks.measure import Rate, percentile
 from tests.benchmarks.postgres.database import Filled
 

@@ -17,7 +17,7 @@ from broker_core_postgres.fill import merge
 from broker_core_postgres.fill.load_file import load_topics
 from broker_core_postgres.fill.trigram_part import begin_part, end_part
 from broker_core_postgres.listing.listing_sql import RowSource, first_page_statement
-from broker_core_postgres.listing.sql_conditions import make_row_conditions
+from broker_core_postgres.listing.row_conditions import make_row_conditions
 from broker_core_postgres.schema.run_migrations import migrate
 from broker_core_postgres.schema.trigram_index import IndexParts, read_parts
 from broker_core_postgres.service import SESSION

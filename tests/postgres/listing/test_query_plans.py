@@ -23,7 +23,7 @@ from broker_core_postgres.listing.listing_sql import (
     search_statement,
     version_statement,
 )
-from broker_core_postgres.listing.sql_conditions import RowConditions, make_row_conditions
+from broker_core_postgres.listing.row_conditions import RowConditions, make_row_conditions
 from broker_core_postgres.service import SESSION
 from tests.support.postgres_server import Database, PostgresServer
 

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any
 
 from broker_core.client.client_errors import ClientError
+from broker_core.client.kafka.argument_checks import all_of
 from broker_core.client.kafka.attempts import Attempts
 from broker_core.client.kafka.calls.nodes import at_node
 from broker_core.client.kafka.calls.rows import answered_rows, row_error
@@ -19,7 +20,6 @@ from broker_core.client.kafka.configs import (
     ConfigSynonym,
     ConfigType,
 )
-from broker_core.client.kafka.given import all_of
 from broker_core.client.kafka.pages import Pager
 from broker_core.client.kafka.results import Results
 from broker_core.wire.kafka import DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS, Fields

@@ -27,7 +27,7 @@ from broker_core.servers.kafka.apis.reassignments import REASSIGNMENTS_ROW
 from broker_core.servers.kafka.apis.sasl import SASL_ROWS
 from broker_core.servers.kafka.apis.transactions import TRANSACTION_ROWS
 from broker_core.servers.kafka.requests.call import HandlerRow
-from broker_core.servers.kafka.requests.paged_row import with_pages
+from broker_core.servers.kafka.requests.paged_requests import with_pages
 
 __all__ = ["HANDLERS"]
 

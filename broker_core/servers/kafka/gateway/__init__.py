@@ -14,7 +14,7 @@ from broker_core.servers.kafka.gateway.nodes import NODE_ROWS
 from broker_core.servers.kafka.gateway.reads import READ_ROWS
 from broker_core.servers.kafka.gateway.refused_data import REFUSAL_ROWS
 from broker_core.servers.kafka.requests.call import HandlerRow
-from broker_core.servers.kafka.requests.paged_row import with_pages
+from broker_core.servers.kafka.requests.paged_requests import with_pages
 
 __all__ = ["GATEWAY_HANDLERS"]
 

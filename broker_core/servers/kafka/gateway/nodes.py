@@ -13,7 +13,6 @@ import pyarrow.compute as pc
 from broker_core.errors import ListingFailed
 from broker_core.kafka.acls import TOPIC_OPERATIONS
 from broker_core.servers.kafka.gateway.hidden import hidden, left_out
-from broker_core.servers.kafka.gateway.passes import of_pass
 from broker_core.servers.kafka.gateway.relay import (
     ask,
     coordinator,
@@ -24,6 +23,7 @@ from broker_core.servers.kafka.gateway.relay import (
     with_nodes,
     without_lost,
 )
+from broker_core.servers.kafka.gateway.shared_listings import of_pass
 from broker_core.servers.kafka.pages.page_shapes import arrays_of
 from broker_core.servers.kafka.requests.call import HandlerRow, KafkaCall, or_close
 from broker_core.servers.kafka.requests.page_request import are_by_id

@@ -26,7 +26,6 @@ from broker_core.servers.kafka.gateway.hidden import (
     without_hidden_resources,
 )
 from broker_core.servers.kafka.gateway.leaders import by_leader
-from broker_core.servers.kafka.gateway.passes import of_pass
 from broker_core.servers.kafka.gateway.relay import (
     Refused,
     ask,
@@ -39,6 +38,7 @@ from broker_core.servers.kafka.gateway.relay import (
     part_of,
     reader_of_rows,
 )
+from broker_core.servers.kafka.gateway.shared_listings import of_pass
 from broker_core.servers.kafka.pages.page_rows import refusal_of
 from broker_core.servers.kafka.pages.page_shapes import arrays_of
 from broker_core.servers.kafka.requests.call import AnswerLater, CloseClient, HandlerRow, KafkaCall

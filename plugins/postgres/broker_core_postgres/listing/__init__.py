@@ -10,7 +10,7 @@ from broker_core_postgres.listing.own_relation import (
     check_relation,
 )
 from broker_core_postgres.listing.query_metrics import QueryMetrics, family
-from broker_core_postgres.listing.sql_conditions import RowConditions
+from broker_core_postgres.listing.row_conditions import RowConditions
 
 __all__ = [
     "ID_OF_RELATION",

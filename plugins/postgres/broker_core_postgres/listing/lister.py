@@ -27,7 +27,7 @@ from broker_core_postgres.listing.listing_sql import RowSource, first_page_state
 from broker_core_postgres.listing.pages import NamesPage, PageTooLarge, fetch_row, following_pages
 from broker_core_postgres.listing.query_metrics import QueryMetrics
 from broker_core_postgres.listing.reserved_memory import MustWaitForMemory, ReservedMemory
-from broker_core_postgres.listing.sql_conditions import RowConditions, make_row_conditions
+from broker_core_postgres.listing.row_conditions import RowConditions, make_row_conditions
 from broker_core_postgres.schema import read_parts
 from broker_core_postgres.settings import PostgresSettings
 

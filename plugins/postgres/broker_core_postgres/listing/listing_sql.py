@@ -19,7 +19,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from broker_core_postgres.listing.sql_conditions import Bounds, RowConditions
+from broker_core_postgres.listing.row_conditions import Bounds, RowConditions
 from broker_core_postgres.schema import IndexParts
 
 __all__ = [

@@ -15,7 +15,7 @@ from broker_core_postgres.listing.listing_sql import (
     search_statement,
 )
 from broker_core_postgres.listing.reserved_memory import ReservedMemory
-from broker_core_postgres.listing.sql_conditions import RowConditions
+from broker_core_postgres.listing.row_conditions import RowConditions
 
 __all__ = ["NamesPage", "PageTooLarge", "fetch_row", "following_pages"]
 

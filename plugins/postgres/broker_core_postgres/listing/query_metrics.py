@@ -13,7 +13,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.utils import floatToGoString
 
 from broker_core_postgres.connect import REASONS
-from broker_core_postgres.listing.sql_conditions import KINDS
+from broker_core_postgres.listing.row_conditions import KINDS
 
 __all__ = ["OUTCOMES", "QueryMetrics", "family"]
 

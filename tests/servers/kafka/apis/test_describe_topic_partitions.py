@@ -6,7 +6,7 @@ from typing import Any
 from broker_core import TopicListingResult
 from broker_core.catalog import SqliteCatalog
 from broker_core.servers.kafka.apis.describe_topic_partitions import DESCRIBE_TOPIC_PARTITIONS_ROW
-from broker_core.servers.kafka.requests.paged_row import with_pages
+from broker_core.servers.kafka.requests.paged_requests import with_pages
 from broker_core.wire.kafka import DESCRIBE_TOPIC_PARTITIONS, NOT_ASKED, Fields, read_response, response_frame
 from tests.support.kafka_calls import NotX, call_of, services_of
 from tests.support.kafka_serving import kafka_broker, raw_client

@@ -7,7 +7,7 @@ import pytest
 
 from broker_core.client import ClientError, InvalidQuestion
 from broker_core.client.kafka import AdminClient, NewPartitions, NewTopic, TopicCollection
-from broker_core.client.kafka.given import all_of
+from broker_core.client.kafka.argument_checks import all_of
 from broker_core.wire.kafka import CREATE_TOPICS, DELETE_TOPICS, METADATA
 from tests.support.scripted_kafka import ScriptedKafka
 

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from broker_core.servers.kafka.requests.call import HandlerRow, KafkaCall
-from broker_core.servers.kafka.requests.paged_row import with_pages
+from broker_core.servers.kafka.requests.paged_requests import with_pages
 from broker_core.wire.kafka import (
     CONSUMER_GROUP_DESCRIBE,
     DESCRIBE_ACLS,

@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 from broker_core.access.authorization import Authorization
-from broker_core.access.lost_names import MOST_PAIRS, names_lost, without_topics
+from broker_core.access.names_lost_by_rules import MOST_PAIRS, names_lost, without_topics
 from broker_core.listing.listing import Listing
 from broker_core.names import Mode, NamespaceName
 from broker_core.settings import AuthorizationSettings

@@ -13,7 +13,7 @@ from broker_core.access.principal import Principal
 from broker_core.concurrency.loop_turns import TURN_SECONDS, has_time
 from broker_core.metrics.metrics import Metrics
 from broker_core.service import Admission, LoginAttempt, OtherName, OtherPrincipal
-from broker_core.service.admission import _Lane
+from broker_core.service.client_admission import _Lane
 from tests.support.clock import time_passes, time_stands
 from tests.support.eventually import eventually
 from tests.support.scripted_authenticator import ScriptedAuthenticator
