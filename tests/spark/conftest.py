@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.distributions import ROOT
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -20,6 +22,8 @@ def spark() -> Iterator[SparkSession]:
         "spark.driver.memory": "512m",
         "spark.driver.extraJavaOptions": "-Xss4m",
         "spark.sql.shuffle.partitions": "2",
+        "spark.python.daemon.module": "tests.support.spark_daemon",
+        "spark.executorEnv.PYTHONPATH": str(ROOT),
     }
     with spark_session(master="local[2]", conf=quick, name="tests") as session:
         yield session
