@@ -6,6 +6,7 @@ import io
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -188,22 +189,43 @@ def browser() -> Iterator[Any]:
         launched.close()
 
 
-@pytest.fixture
-def page_of(browser: Any) -> Iterator[Callable[..., WatchedPage]]:
-    """Opens pages; what is wrong in any of them fails the test at its end."""
-    opened: list[WatchedPage] = []
+@pytest.fixture(scope="module")
+def idle_pages(browser: Any) -> Iterator[dict[str, list[WatchedPage]]]:
+    """Pages that tests have left, by the root of their server: a renderer of its own costs more than a load."""
+    idle: dict[str, list[WatchedPage]] = {}
+    yield idle
+    for page in chain.from_iterable(idle.values()):
+        page.context.close()
 
-    def open_page(served: Served, place: str = "", **options: Any) -> WatchedPage:
-        page = WatchedPage(browser.new_context(**options), f"http://{served.ready['http']}/")
-        opened.append(page)
+
+@pytest.fixture
+def page_of(browser: Any, idle_pages: dict[str, list[WatchedPage]]) -> Iterator[Callable[..., WatchedPage]]:
+    """Opens pages; what is wrong in any of them fails the test at its end.
+
+    A page is loaded anew in the context of one that a test left, without what was stored and routed there; with
+    ``own``, or options, in a context of its own: for a server of the test's own, and for what a context keeps.
+    """
+    opened: list[tuple[WatchedPage, bool]] = []
+
+    def open_page(served: Served, place: str = "", *, own: bool = False, **options: Any) -> WatchedPage:
+        root = f"http://{served.ready['http']}/"
+        own = own or bool(options)
+        idle = [] if own else idle_pages.get(root, [])
+        page = idle.pop() if idle else WatchedPage(browser.new_context(**options), root)
+        opened.append((page, own))
         page.go(place)
         return page
 
     yield open_page
-    for page in opened:
-        page.context.close()
-    for page in opened:
+    for page, own in opened:
+        if own:
+            page.context.close()
+        else:
+            page.leave()
+    for page, own in opened:
         assert not page.wrong
+        if not own:
+            idle_pages.setdefault(page.root, []).append(page)
 
 
 @contextmanager

@@ -30,7 +30,7 @@ def test_its_heap_stays_small(
     page_of: Callable[..., WatchedPage], tmp_path: Path, explored: Callable[..., Served]
 ) -> None:
     running = explored(tmp_path, [], writes=True)
-    page = page_of(running, "live/public/default?q=new-.*")
+    page = page_of(running, "live/public/default?q=new-.*", own=True)
     page.see("No such namespace is known")  # there is none without topics
     with closing(http.client.HTTPConnection(running.ready["http"], timeout=60)) as connection:
         for start in range(0, TOPICS + BATCH, BATCH):

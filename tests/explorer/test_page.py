@@ -118,8 +118,8 @@ def test_an_old_page_says_so(page_of: Open, tmp_path: Path, explored: Callable[.
     """Also one that only stands there; the screens of the page itself go on, in its own version."""
     package = Path(plugin.__file__).parent
     copied = shutil.copytree(package, tmp_path / "site" / package.name)
-    running = explored(tmp_path, TOPICS, python_path=copied.parent, fresh=True)
-    page = page_of(running, "help")
+    running = explored(tmp_path, TOPICS)
+    page = page_of(running, "help", own=True)
     page.see("What RE2 refuses")
     page.see("Kafka")
     running.stop()
@@ -317,7 +317,7 @@ def test_many_namespaces_are_few_elements(
     page_of: Open, tmp_path: Path, explored: Callable[..., Served]
 ) -> None:
     running = explored(tmp_path, TOPICS, more={f"team/of-{number:04}": ["one"] for number in range(1100)})
-    page = page_of(running)
+    page = page_of(running, own=True)
     page.see("1,101 namespaces")
     page.see("No more are shown: find the others by their names.")
     rows = page.page.get_by_role("listbox", name="Namespaces")
@@ -479,7 +479,7 @@ def deleted(page: WatchedPage, name: str) -> None:
 
 
 def test_a_list_either_way_round_that_refreshes_itself(page_of: Open, served: Served) -> None:
-    page = page_of(served)
+    page = page_of(served, own=True)
     page.page.clock.install()
     page.go("topics/public/default?q=sensor-.*")
     page.see(re.compile("^20 names"))
@@ -553,7 +553,7 @@ def test_live_says_how_many_changes_it_no_longer_keeps(
     page_of: Open, tmp_path: Path, explored: Callable[..., Served]
 ) -> None:
     running = explored(tmp_path, TOPICS, writes=True)
-    page = page_of(running, "live/public/default?q=new-.*")
+    page = page_of(running, "live/public/default?q=new-.*", own=True)
     page.see("Nothing has changed yet")
     page.page.get_by_role("button", name="Pause").click()
     page.see("paused")

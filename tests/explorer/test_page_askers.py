@@ -98,7 +98,7 @@ def test_a_token_that_no_header_can_have(
         "authentication": {"methods": ["token"], "token": key},
         "authorization": {"super_roles": ["chief"]},
     }
-    page = page_of(explored(tmp_path, TOPICS, guard))
+    page = page_of(explored(tmp_path, TOPICS, guard), own=True)
     page.page.clock.install()
     dialog = page.page.get_by_role("dialog", name="Sign in")
     dialog.wait_for()

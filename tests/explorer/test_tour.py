@@ -78,7 +78,7 @@ def test_the_states_of_kafka_followed_questions_and_held_listings(
     page.see("ApiVersions")
     compare_or_take(page, "kafka", low=True)
     assert not page.axe()
-    page_of(running, "live/public/default?q=orders-.*&p=region=eu").see("Nothing has changed yet")
+    page_of(running, "live/public/default?q=orders-.*&p=region=eu", own=True).see("Nothing has changed yet")
     page.go("screen/watchers")
     page.see("public/default/orders-.*")
     compare_or_take(page, "watchers", low=True)

@@ -44,7 +44,7 @@ def show(page: WatchedPage, place: str, said: str | re.Pattern[str]) -> None:
 def test_each_screen_narrow_and_wide_dark_and_light(
     page_of: Open, walked: Callable[[str], Served], state: str, looks: list[tuple[Any, Any]]
 ) -> None:
-    page = page_of(walked(state))
+    page = page_of(walked(state), own=True)
     for place, said in places(state).items():
         show(page, place, said)
         assert page.page.title().endswith(" · broker-core")
@@ -59,19 +59,15 @@ def test_each_screen_narrow_and_wide_dark_and_light(
                 assert not found, (place, size, scheme)
 
 
-def test_the_walk_has_each_screen(page_of: Open, walked: Callable[[str], Served]) -> None:
-    known = {place.partition("?")[0] for place in SCREENS}
-    for state in ("full", "none"):
-        page = page_of(walked(state))
-        page.see(SCREENS["namespaces"].full if state == "full" else SCREENS["namespaces"].none)
-        page.page.locator("nav[aria-label=Screens] a", has_text="Held").wait_for()
-        listed = page.page.evaluate(
-            "[...document.querySelectorAll('nav[aria-label=Screens] a')].map((each) => each.hash.slice(2))"
-        )
-        assert set(listed) - {"help"} <= known
+def known_places() -> set[str]:
+    """The places of the walk, without their questions."""
+    return {place.partition("?")[0] for place in SCREENS}
+
+
+def test_the_walk_has_each_screen() -> None:
     source = Path(plugin.__file__).with_name("static") / "app.js"
     of_page = re.findall(r"^  (\w+): \{ screen: ", source.read_text(encoding="utf-8"), re.MULTILINE)
-    assert set(of_page) == {place.partition("/")[0] for place in known} - {"nowhere"}
+    assert set(of_page) == {place.partition("/")[0] for place in known_places()} - {"nowhere"}
 
 
 #: What the keyboard must reach on a screen: whatever a pointer can press or fill in.
@@ -126,11 +122,13 @@ def opened(page: WatchedPage, command: str, heading: str) -> None:
 @pytest.mark.parametrize("state", ["full", "none"])
 def test_each_screen_by_keyboard_alone(page_of: Open, walked: Callable[[str], Served], state: str) -> None:
     page = page_of(walked(state))
+    page.see(getattr(SCREENS["namespaces"], state))
     page.page.locator("nav[aria-label=Screens] a", has_text="Held").wait_for()
     titles: dict[str, str] = page.page.evaluate(
         "Object.fromEntries([...document.querySelectorAll('nav[aria-label=Screens] a')]"
         ".map((each) => [each.hash.slice(2), each.textContent]))"
     )
+    assert titles.keys() - {"help"} <= known_places()
     seen = SCREENS.keys() - places("none").keys() if state == "none" else set()
     for title in (titles[place] for place in titles if place not in seen):
         opened(page, title, title)

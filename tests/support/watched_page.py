@@ -77,6 +77,15 @@ class WatchedPage:
         self.page.goto(f"{self.root}#/{place}")
         self.page.locator("h1").first.wait_for()
 
+    def leave(self) -> None:
+        """End what it follows, and drop what it stores and what was routed; the next :meth:`go` loads it anew."""
+        self.page.unroute_all()
+        self.context.clear_cookies()
+        self.page.evaluate(
+            "localStorage.clear(); sessionStorage.clear(); location.hash = '#/help';"
+            " history.replaceState(null, '', '?left#/help')"  # an address of another document
+        )
+
     def settled(self) -> None:
         """Wait until nothing on the screen is awaited any more."""
         self.holds("!document.querySelector('main :is(.spinner, .stale)') && document.querySelector('h1')")
