@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 from urllib.parse import quote
 
 import aiohttp
@@ -77,6 +77,19 @@ class Tab:
                 return message["result"]
 
 
+#: What a Firefox with one tab needs no process of its own for: they took a sixth of the time of the walk.
+_FEWER_PROCESSES: Final = {
+    "fission.autostart": False,
+    "dom.ipc.processPrelaunch.enabled": False,
+    "dom.ipc.processCount": 1,
+    "extensions.webextensions.remote": False,
+    "browser.tabs.remote.separatePrivilegedContentProcess": False,
+    "browser.newtab.preload": False,
+    "media.rdd-process.enabled": False,
+    "network.process.enabled": False,
+}
+
+
 @pytest.fixture
 def dark() -> bool:
     return False
@@ -89,7 +102,9 @@ async def tab(tmp_path: Path, dark: bool) -> AsyncIterator[Tab]:
         pytest.skip("no Firefox is installed: make test brings it on Debian, as root")
     profile = tmp_path / "profile"
     profile.mkdir()
-    (profile / "user.js").write_text(f'user_pref("ui.systemUsesDarkTheme", {int(dark)});', encoding="utf-8")
+    preferences = {**_FEWER_PROCESSES, "ui.systemUsesDarkTheme": int(dark)}
+    lines = [f"user_pref({json.dumps(name)}, {json.dumps(value)});\n" for name, value in preferences.items()]
+    (profile / "user.js").write_text("".join(lines), encoding="utf-8")
     options = ["--headless", "--no-remote", "--profile", str(profile), "--remote-debugging-port", "0"]
     process = await asyncio.create_subprocess_exec(
         str(program), *options, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE
