@@ -199,7 +199,7 @@ class Array(Kind):
             return [read_one(reader) for _ in range(count)]
 
         def write(writer: Writer, value: Sequence[Any] | Encoded | Numbered | EncodedRows | None) -> None:
-            if not isinstance(value, list):
+            if not isinstance(value, _WRITTEN):
                 value = _encoded(value)
             if isinstance(value, Encoded):
                 writer.length(value.count, compact=flexible)
@@ -213,12 +213,14 @@ class Array(Kind):
         return Codec(read, write) if nullable else Codec(_not_null(read), _given(write))
 
 
+#: Values of an array that are written as they are.
+_WRITTEN: Final = (list, Encoded)
+
+
 def _encoded(
     value: Sequence[Any] | Encoded | Numbered | EncodedRows | None,
 ) -> Sequence[Any] | Encoded | None:
     """The elements of an array as they are written: all together if they are encoded, or each by itself."""
-    if isinstance(value, Encoded):
-        return value
     if isinstance(value, Numbered):
         return value.part(0, value.count)
     return value.encoded() if isinstance(value, EncodedRows) else value
@@ -396,15 +398,17 @@ def struct_codec(
     unread = {**absent, **{part.name: part.start for part in tagged.values()}}
     constant = {name: start for name, start in unread.items() if not isinstance(start, _MUTABLE)}
     fresh = [(name, start) for name, start in unread.items() if isinstance(start, _MUTABLE)]
-    names = frozenset(unread) | {part.name for part in plain}
+    plain_names = frozenset(part.name for part in plain)
+    names = plain_names.union(unread)
     reads: list[tuple[Any, Callable[[Reader], Any]]] = []  # by a name, or by a tuple of names
-    writes: list[tuple[Any, Any, Callable[..., Any]]] = []  # by a name and its default, or by pairs of them
+    writes: list[tuple[Any, Any, Callable[..., Any]]] = []  # by a name and its default, or by tuples of them
     for packed, group in groupby(plain, lambda part: bool(part.codec.packed)):
         parts = list(group)
         if packed and len(parts) > 1:
             together = struct.Struct(">" + "".join(part.codec.packed for part in parts))
-            reads.append((tuple(part.name for part in parts), partial(Reader.unpacked, values=together)))
-            writes.append((tuple((part.name, part.start) for part in parts), None, together.pack))
+            keys = tuple(part.name for part in parts)
+            reads.append((keys, partial(Reader.unpacked, values=together)))
+            writes.append((keys, tuple(part.start for part in parts), together.pack))
         else:
             reads += [(part.name, part.codec.read) for part in parts]
             writes += [(part.name, part.start, part.codec.write) for part in parts]
@@ -429,15 +433,18 @@ def struct_codec(
         return value
 
     def write(writer: Writer, value: Mapping[str, Any]) -> None:
-        if not names.issuperset(value):
+        only_plain = plain_names.issuperset(value)
+        if not only_plain and not names.issuperset(value):
             raise KeyError(f"no fields: {sorted(value.keys() - names)}")
         get = value.get
         for key, default, write_next in writes:
             if key.__class__ is str:
                 write_next(writer, get(key, default))
             else:
-                writer.raw(write_next(*[get(name, start) for name, start in key]))
-        if flexible:
+                writer.raw(write_next(*map(get, key, default)))
+        if flexible and only_plain:
+            writer.unsigned_varint(0)
+        elif flexible:
             given = [
                 (tag, part.codec, value[part.name])
                 for tag, part in tagged.items()

@@ -106,7 +106,7 @@ class Writer:
     float64 = _number("d")
 
     def topic_id(self, value: uuid.UUID) -> None:
-        self._now += value.bytes
+        self._now += value.int.to_bytes(16, "big")
 
     def unsigned_varint(self, value: int) -> None:
         if value < 0x80:

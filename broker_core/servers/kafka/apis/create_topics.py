@@ -65,9 +65,10 @@ def _all_refused(call: KafkaCall, error: RowError) -> Sequence[Fields]:
 
 def _results(call: KafkaCall, rows: Sequence[Fields]) -> Iterator[AuditRow]:
     """The results of the topics."""
-    codes = {row["name"]: row.get("error_code", 0) for row in rows}
+    codes = {row["name"]: row["error_code"] for row in rows if "error_code" in row}
+    before = call.full_name("")
     for name in dict.fromkeys(row["name"] for row in call.body["topics"]):
-        yield row_of(call.full_name(name), codes.get(name, 0))
+        yield row_of(before + name, codes.get(name, 0))
 
 
 _audited_rows: Final = partial(audited, "create_topic", _rows, _results, _all_refused)
@@ -187,12 +188,12 @@ def _success(call: KafkaCall, topic: TopicToCreate, topic_id: uuid.UUID) -> Fiel
         call.services.authorizer.allows(call, Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, name)
         and call.services.pipeline.authorization.may_list(call.asker, topic.name)
     ):
-        return row | {"topic_config_error_code": ErrorCode.TOPIC_AUTHORIZATION_FAILED}
-    return row | {
-        "num_partitions": topic.partitions,
-        "replication_factor": topic.replicas,
-        "configs": call.services.configs.created(topic.configs),
-    }
+        row["topic_config_error_code"] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        return row
+    row["num_partitions"] = topic.partitions
+    row["replication_factor"] = topic.replicas
+    row["configs"] = call.services.configs.created(topic.configs)
+    return row
 
 
 def _exists(name: str) -> RowError:

@@ -190,10 +190,11 @@ def refused_topic(name: str | None, topic_id: uuid.UUID, error: RowError) -> Fie
 
 def deleted_topics(call: KafkaCall, fields: Fields) -> Iterator[AuditRow]:
     """The results of the topics; a topic that the client may only know by its id is named by that."""
+    before = call.full_name("")
     for row in fields["responses"]:
         name, topic_id = row["name"], row["topic_id"]
         numbers = {"topic_id": topic_id_text(topic_id) if topic_id.int else None}
-        yield row_of("" if name is None else call.full_name(name), row.get("error_code", 0), numbers)
+        yield row_of("" if name is None else before + name, row.get("error_code", 0), numbers)
 
 
 DELETE_TOPICS_ROW: Final = HandlerRow(
