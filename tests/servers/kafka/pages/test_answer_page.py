@@ -11,6 +11,7 @@ from typing import Any, Final
 import pytest
 
 from broker_core.client.kafka.pages import goes_on
+from broker_core.servers.kafka.pages.answer_page import AnswerPage, UnitPlace
 from broker_core.servers.kafka.pages.page_shapes import LOG_DIR
 from broker_core.wire.kafka import (
     CONSUMER_GROUP_DESCRIBE,
@@ -240,3 +241,26 @@ def test_a_directory_is_named_in_cursors(server: PageServer) -> None:
     body = {"topics": None, "response_pagination_limit": 1}
     cursor = server.ask(DESCRIBE_LOG_DIRS, 5, body)["next_cursor"]
     assert cursor["log_dir"] == LOG_DIR
+
+
+class _Units:
+    """Three units of one topic."""
+
+    size = 3
+    stops = True
+
+    def take(self, count: int) -> None:
+        assert count
+
+    def place(self, count: int) -> UnitPlace:
+        return UnitPlace(("a", count))
+
+
+def test_a_page_that_begins_anew_has_no_end_and_all_its_room() -> None:
+    """A node may refuse what is asked for then: nothing fills the page, and the refusal has no cursor."""
+    page = AnswerPage(("topic_name", "partition_index"), ("", 0), 2, UnitPlace(("a", 1), uuid.UUID(int=8)))
+    page.fill([_Units()])
+    assert (page.next_cursor, page.left) == ({"topic_name": "a", "partition_index": 2}, 0)
+    page.begin_anew(UnitPlace(("a", 0), uuid.UUID(int=9)))
+    assert page.start == UnitPlace(("a", 0), uuid.UUID(int=9))
+    assert (page.next_cursor, page.left) == (None, 2)
