@@ -157,6 +157,7 @@ async def test_ids_are_looked_for_in_all_namespaces_or_in_one_as_a_protocol_can_
         ids += [there.catalog.create(TopicName("persistent", NamespaceName("t", "o"), "a")).topic_id]
         ids += [there.catalog.create(TopicName("non-persistent", NAMESPACE, "a")).topic_id]
         assert await by_id(there, *ids, namespace=None) == ["there"] * 3
+        assert await by_id(there, *ids) == ["there", "missing", "missing"]
         own = {"can_have": lambda each: str(each).startswith(BASE)}
         assert await by_id(there, *ids, ids[0], **own) == ["there", "missing", "missing", "there"]
         there.catalog.delete(topic("a"))

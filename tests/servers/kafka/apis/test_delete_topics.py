@@ -49,3 +49,22 @@ async def test_a_duplicate_id_is_not_deleted_by_its_name(catalog: SqliteCatalog)
         answer = await ask_once(broker, DELETE_TOPICS, 6, _request("a", made.topic_id, made.topic_id))
     assert [(row["name"], row["error_code"]) for row in answer["responses"]] == [(None, 42), ("a", 42)]
     assert catalog.topic(made.name) == made
+
+
+async def test_a_topic_made_anew_meanwhile_is_not_deleted_by_the_former_id(catalog: SqliteCatalog) -> None:
+    former = create(catalog, "a", 1)
+    made = [former]
+
+    def gate(access: Access) -> None:
+        """Recreate the topic once it was found by its id, and before it is deleted."""
+        if access.action == "admin" and made == [former]:
+            catalog.delete(former.name)
+            made.append(create(catalog, "a", 2))
+
+    async with kafka_broker(catalog.path.parent, plugins={"gate": PluginOf(authorize=gate)}) as broker:
+        answer = await ask_once(broker, DELETE_TOPICS, 6, _request(former.topic_id))
+    assert [(row["name"], row["topic_id"], row["error_code"]) for row in answer["responses"]] == [
+        (None, former.topic_id, 100)
+    ]
+    assert len(made) == 2
+    assert catalog.topic(former.name) == made[1]
