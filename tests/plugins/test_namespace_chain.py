@@ -10,6 +10,7 @@ from broker_core.plugins.namespace_chain import NamespaceChains
 from tests.support.plugins import PluginOf
 
 LIST, VISIBLE, VERSION = "broker_core_list_topics", "broker_core_visible", "broker_core_version"
+AUTHORIZE = "broker_core_authorize"
 
 
 def chains(plugins: dict[str, object], tables: dict[str, dict[str, object]]) -> NamespaceChains:
@@ -28,17 +29,18 @@ def test_each_plugin_is_asked_about_its_namespaces() -> None:
     found = chains(
         {
             "a": PluginOf(list_topics=nothing, version=nothing),
-            "b": PluginOf(list_topics=nothing, visible=nothing),
+            "b": PluginOf(authorize=nothing, list_topics=nothing, visible=nothing),
             "c": PluginOf(version=nothing),
         },
         {"b": {"namespaces": ["acme/*"]}},
     )
-    assert found.hooks == {LIST, VISIBLE, VERSION}
+    assert found.hooks == {AUTHORIZE, LIST, VISIBLE, VERSION}
     acme, globex = found.of(NamespaceName("acme", "x")), found.of(NamespaceName("globex", "x"))
     assert [caller.name for caller in acme.of(LIST)] == ["a", "b"]
     assert [caller.name for caller in acme.of(VERSION)] == ["a", "c"]
     assert [caller.name for caller in globex.of(LIST)] == ["a"]
-    assert globex.of(VISIBLE) == ()
+    assert [caller.name for caller in acme.of(AUTHORIZE)] == ["b"]
+    assert globex.of(AUTHORIZE) == globex.of(VISIBLE) == ()
     assert [(name, caller is None) for name, caller in globex.listers] == [("a", False), ("b", True)]
     assert [plugin.name for plugin, _ in globex.describers] == ["a"]
 

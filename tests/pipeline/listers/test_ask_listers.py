@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from broker_core import ListingRequest, TopicListingResult
@@ -136,6 +138,28 @@ async def test_an_open_breaker_is_a_failure_under_the_same_policy() -> None:
     assert (failure.reason, failure.plugin) == ("plugin_breaker", "c")
     assert chain.breaker_states() == {"a": 2, "b": 0, "c": 2}
     assert [entry["state"] for entry in chain.describe()] == ["breaker open", "enabled", "breaker open"]
+
+
+async def test_an_open_breaker_is_answered_by_the_former_answer_under_stale() -> None:
+    said = itertools.chain([SUCCESS], itertools.repeat(ValueError("x")))
+
+    async def each(request: ListingRequest) -> object:
+        calls.append(request)
+        answer = next(said)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    calls: list[ListingRequest] = []
+    plugins = dispatcher({"a": PluginOf(list_topics=each)}, {"a": {"on_failure": "stale"}})
+    pipeline = Pipeline(MemoryLister(), plugins, Permits(), Metrics())
+    for _ in range(12):
+        answer = await pipeline.answer(asked())
+        assert answer.lister == "a"
+        answer.release()
+    assert plugins.breaker_states() == {"a": 2}
+    assert len(calls) == 6  # five of them failed
+    pipeline.close()
 
 
 async def test_unchanged_needs_the_hash_of_the_request() -> None:
