@@ -64,8 +64,8 @@ def _said(keys: pa.LargeBinaryArray) -> bytes:
     return json.dumps([len(keys), bool(ordered)]).encode()
 
 
-def read_runs(_staging: StagingArea, store: Store, assignment: TaskAssignment) -> bytes:
-    """The work of a task that reads its ranges of the runs, and sorts them."""
+def read_runs(_staging: StagingArea, store: Store, _number: int, assignment: TaskAssignment) -> bytes:
+    """The work of a numbered task that reads its ranges of the runs, and sorts them."""
     low, high = assignment.segments[0].low, assignment.segments[-1].high
     parts: list[KeyedNames] = []
     for path, blocks in assignment.blocks.items():

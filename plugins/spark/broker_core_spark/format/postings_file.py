@@ -1,6 +1,7 @@
 """Writing and reading a postings file: the picks of each selector in the runs of a segment.
 
-A file has all selectors of its segment. :mod:`.postings_merge` makes one of parts.
+A file of a generation has all selectors of its segment. A part that a task stages has some of them, and
+:mod:`.postings_merge` joins parts.
 """
 
 from __future__ import annotations

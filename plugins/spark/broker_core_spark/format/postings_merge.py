@@ -1,4 +1,4 @@
-"""Joining the postings of a segment from parts: those that stay, those that changed, and those of added selectors.
+"""Joining the postings of a segment from parts: of groups of selectors, or an older file and added selectors.
 
 Words are copied as they are, so the cost is reading and writing them. Equal postings give equal bytes, however they
 were divided.

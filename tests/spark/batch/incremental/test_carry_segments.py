@@ -13,9 +13,8 @@ import pytest
 
 from broker_core.names import Mode
 from broker_core_spark.batch.build_errors import InvalidCatalogue
-from broker_core_spark.batch.incremental.carry_segments import carry_segments
+from broker_core_spark.batch.incremental.carry_segments import CarriedSegments, carry_segments
 from broker_core_spark.batch.incremental.changed_names import NameChanges
-from broker_core_spark.batch.segments.segment_puts import MadeSegments
 from broker_core_spark.batch.segments.tallies import read_tallies
 from broker_core_spark.batch.staging.sorted_runs import KeyedNames
 from broker_core_spark.errors import InvalidGeneration
@@ -74,7 +73,7 @@ def check(
     questions: tuple[list[CanonicalQuestion], list[CanonicalQuestion]],
     *,
     compared: bool,
-) -> MadeSegments:
+) -> CarriedSegments:
     """Carry a generation of names and questions before over to those of now, and compare it with a whole one."""
     store, other = stores
     former, full = built(store, names[0], questions[0]), built(other, names[1], questions[1])

@@ -51,6 +51,6 @@ def test_a_task_says_which_generation_lies(tmp_path: Path) -> None:
         "compared": False,
         "selectors": [staged, staged, none],
     }
-    assert len(keep_share(staging, store, record).segments) == 1
+    assert len(keep_share(staging, store, 0, record).segments) == 1
     with pytest.raises(InvalidGeneration, match="its runs are not those that the manifest has"):
-        keep_share(staging, store, record | {"generation": lie.id})
+        keep_share(staging, store, 0, record | {"generation": lie.id})

@@ -1,4 +1,4 @@
-"""A whole build of many patterns: the bytes are those of one process, and the totals those of the names."""
+"""A whole build of many groups of patterns: the bytes are those of one process, and the totals those of the names."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from broker_core.listing.hashes.topics_hash import topics_hash
 from broker_core_spark.batch.job import build
-from broker_core_spark.batch.segments import segment_task
+from broker_core_spark.batch.segments import task_assignment
 from broker_core_spark.serving.opened.generation import Generation
 from broker_core_spark.store import open_store
 from tests.support.narrowed import present
@@ -19,10 +19,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def test_more_patterns_than_are_matched_together_make_the_same_bytes(
+def test_groups_of_patterns_are_joined_to_the_same_bytes(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(segment_task, "_GROUP_SELECTORS", 60)
+    # A task may have fewer selectors than the namespace has.
+    monkeypatch.setattr(task_assignment, "_MOST_SELECTORS", 60)
     catalogue = tmp_path / "catalogue.sqlite"
     fill(
         catalogue,

@@ -1,4 +1,4 @@
-"""Tasks make segments: repeated names, contradictory properties, many patterns, pieces of large stretches."""
+"""Tasks make segments: repeated names, contradictory properties, groups of selectors, pieces of large stretches."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import pytest
 from broker_core.listing.hashes.topics_hash import topics_hash
 from broker_core.names import Mode
 from broker_core_spark.batch.build_errors import InvalidCatalogue
-from broker_core_spark.batch.segments import match_selectors, segment_task
+from broker_core_spark.batch.segments.make_segments import joined_parts, merge_parts
 from broker_core_spark.batch.segments.question_totals import question_totals
-from broker_core_spark.batch.segments.segment_puts import MadeSegments
-from broker_core_spark.batch.segments.segment_task import make_of_assignment, staged_names
+from broker_core_spark.batch.segments.segment_puts import SegmentResult
+from broker_core_spark.batch.segments.segment_task import TaskResult, make_of_assignment, staged_names
 from broker_core_spark.batch.segments.staged_selectors import StagedSelectors, stage_selectors
-from broker_core_spark.batch.segments.tallies import read_tallies
+from broker_core_spark.batch.segments.tallies import TallyBlock, read_tallies
 from broker_core_spark.batch.segments.task_assignment import TaskAssignment, assign_tasks
 from broker_core_spark.batch.staging.sorted_runs import SortedRun, SortedRunWriter
 from broker_core_spark.batch.staging.staging_area import StagingArea
@@ -37,13 +37,13 @@ def texts(*values: str | None) -> pa.LargeStringArray:
 QUESTION = CanonicalQuestion.of("a/b", Mode.PERSISTENT, ".*[13]", {"k": "x"})
 
 
-def run_all(staging: StagingArea, assignments: Sequence[TaskAssignment]) -> Iterator[MadeSegments]:
+def run_all(staging: StagingArea, assignments: Sequence[TaskAssignment]) -> Iterator[TaskResult]:
     """The results of tasks, in any order."""
-    for assignment in assignments:
-        yield make_of_assignment(staging, staging.open(), assignment)
+    for number, assignment in enumerate(assignments):
+        yield make_of_assignment(staging, staging.open(), number, assignment)
 
 
-def made(tmp_path: Path, parts: list[tuple[list[str], list[str | None]]]) -> list[MadeSegments]:
+def made(tmp_path: Path, parts: list[tuple[list[str], list[str | None]]]) -> list[TaskResult]:
     staging = StagingArea(str(tmp_path), "temporary/test", ("k",), 1 << 20)
     runs = []
     for names, values in parts:
@@ -108,6 +108,27 @@ def staged(staging: StagingArea) -> tuple[list[SortedRun], StagedSelectors]:
     return runs, stage_selectors(staging.open(), f"{staging.folder}-selectors", required_selectors(QUESTIONS))
 
 
+def whole(
+    staging: StagingArea, assignments: Sequence[TaskAssignment], selectors: StagedSelectors
+) -> tuple[list[SegmentResult], list[TallyBlock]]:
+    """The segments of these tasks, joined if they are in parts."""
+    results = list(run_all(staging, assignments))
+    segments = [segment for one in results if assignments[one.number].groups == 1 for segment in one.segments]
+    parts = joined_parts(assignments, results)
+    if parts:
+        segments += merge_parts(staging, staging.open(), 0, (parts, selectors))
+    return segments, [block for one in results for block in one.tallies]
+
+
+def regrouped(assignments: Sequence[TaskAssignment], groups: int) -> list[TaskAssignment]:
+    """The work with all selectors in so many groups."""
+    return [
+        TaskAssignment(one.segments, one.blocks, one.selectors, group, groups)
+        for one in assignments
+        for group in range(groups)
+    ]
+
+
 @cache
 def built_whole(largest: int | None) -> tuple[Store, Manifest]:
     """A store with the generation of the catalogue, built without tasks."""
@@ -128,29 +149,21 @@ def names_of(question: CanonicalQuestion) -> list[str]:
     return expected_names(CATALOGUE, question)
 
 
-@pytest.mark.parametrize(
-    ("tasks", "together", "rows"),
-    [(1, 8192, 1 << 18), (5, 8192, 150), (1, 9, 1 << 18), (3, 20, 150), (7, 2, 150)],
-)
+@pytest.mark.parametrize(("tasks", "groups"), [(1, 1), (5, 1), (1, 4), (3, 2), (7, 9), (2, 100)])
 @pytest.mark.parametrize("largest", [None, 3000])
-def test_segments_and_totals_are_the_same_for_any_ranges_names_and_patterns_at_once(
-    tasks: int, together: int, rows: int, largest: int | None, monkeypatch: pytest.MonkeyPatch
+def test_segments_and_totals_are_the_same_for_any_ranges_and_groups(
+    tasks: int, groups: int, largest: int | None
 ) -> None:
-    monkeypatch.setattr(match_selectors, "_MOST_PATTERNS", 2 * together)
-    monkeypatch.setattr(segment_task, "_GROUP_SELECTORS", together)
-    monkeypatch.setattr(segment_task, "_GROUP_ROWS", rows)
     store, expected = built_whole(largest)
     assert any(segment.continues for segment in expected.segments)
-    folder = f"temporary/{tasks}-{together}-{rows}"
-    staging = StagingArea(store.uri, folder, (), 4096, largest_segment_bytes=largest)
+    staging = StagingArea(store.uri, f"temporary/{tasks}-{groups}", (), 4096, largest_segment_bytes=largest)
     runs, selectors = staged(staging)
-    found = MadeSegments.of(run_all(staging, assign_tasks(runs, selectors, {}, tasks=tasks)))
-    assert len(found.task_seconds) <= tasks
-    segments = found.segments
+    assignments = regrouped(assign_tasks(runs, selectors, {}, tasks=tasks), groups)
+    segments, blocks = whole(staging, assignments, selectors)
     entries = sorted((segment.entry for segment in segments), key=lambda entry: entry.order)
     assert entries == list(expected.segments)
     assert not any(segment.new for segment in segments)  # the store has the very files
-    totals = question_totals(QUESTIONS, read_tallies(store, found.tallies))
+    totals = question_totals(QUESTIONS, read_tallies(store, blocks))
     assert totals.matches > 10_000
     for total in Random(tasks).sample(totals, 15):
         names = names_of(total.question)

@@ -9,6 +9,8 @@ import pytest
 
 from broker_core_spark.batch.segments.staged_selectors import StagedSelectors
 from broker_core_spark.batch.segments.task_assignment import (
+    NamespaceCost,
+    TaskAssignment,
     assign_tasks,
     blocks_within,
     equal_shares,
@@ -60,7 +62,7 @@ def test_each_segment_gets_all_of_its_keys_and_no_other(tasks: int) -> None:
 
 def test_one_namespace_with_most_names_is_shared_out() -> None:
     made = [run for run, _ in runs_of(random.Random(2))]
-    assignments = assign_tasks(made, NOTHING, {"a/b": 1e-6}, tasks=8)
+    assignments = assign_tasks(made, NOTHING, {"a/b": NamespaceCost(1000, 1e-6)}, tasks=8)
     assert len(assignments) == 8
     sizes = [sum(part.rows for part in assignment.segments) for assignment in assignments]
     assert max(sizes) < 2 * sum(sizes) / len(sizes)
@@ -106,19 +108,40 @@ def namespaces(rows: dict[str, int]) -> SortedRun:
     return SortedRun("temporary/1", blocks, tuple(keys[::100]), counts)
 
 
+def work_of(assignment: TaskAssignment, costs: dict[str, NamespaceCost]) -> float:
+    """Seconds of matching: all names here are those of the namespace that a segment begins with."""
+    return sum(
+        part.rows * costs[part.low.partition(b"\x01")[0].decode() or "a/a"].seconds / assignment.groups
+        for part in assignment.segments
+    )
+
+
 @pytest.mark.parametrize("tasks", [4, 10, 40, None])
-def test_heavy_segments_have_tasks_of_their_own(tasks: int | None) -> None:
-    costs = {"a/a": 1e-7, "a/b": 0.03, "a/c": 1e-8}
+def test_selectors_of_heavy_segments_are_shared_out(tasks: int | None) -> None:
+    costs = {
+        "a/a": NamespaceCost(10, 1e-7),
+        "a/b": NamespaceCost(60_000, 0.03),
+        "a/c": NamespaceCost(3, 1e-8),
+    }
     run = namespaces({"a/a": 4000, "a/b": 3000, "a/c": 2000})
     assignments = assign_tasks([run], NOTHING, costs, tasks=tasks)
-    assert tasks is None or tasks / 2 <= len(assignments) <= tasks
-    work = [
-        sum(part.rows * costs[part.low.partition(b"\x01")[0].decode() or "a/a"] for part in one.segments)
-        for one in assignments
-    ]
-    assert work[0] > 0.99 * max(work)  # the heaviest come first
-    heavy = sorted(seconds for seconds in work if seconds > 1)
-    assert heavy[-1] <= 2 * heavy[len(heavy) // 2]
+    if tasks is not None:
+        # Eight groups of selectors are needed, and the light namespaces have a task each at least.
+        assert tasks / 2 <= len(assignments) <= max(tasks, 8 + 2)
+    heavy = [assignment for assignment in assignments if assignment.groups > 1]
+    work = sorted(work_of(assignment, costs) for assignment in heavy)
+    assert work[-1] <= 2 * work[len(work) // 2]
+    assert all(60_000 / assignment.groups <= 8192 for assignment in heavy)
+    # Each segment has all groups, each once.
+    groups: dict[bytes, list[int]] = {}
+    for assignment in assignments:
+        for part in assignment.segments:
+            groups.setdefault(part.low, []).append(assignment.group)
+            assert len(groups[part.low]) <= assignment.groups
+    assert {len(found) - 1 for found in groups.values()} == {max(found) for found in groups.values()}
+    # The heaviest tasks come first.
+    each = [work_of(assignment, costs) for assignment in assignments]
+    assert each[0] > each[-1]
 
 
 def test_a_task_is_told_of_the_selectors_of_its_namespaces_alone() -> None:

@@ -27,9 +27,9 @@ from broker_core_spark.arrow_columns import Array
 from broker_core_spark.batch.incremental.changed_names import NameChanges, RunChanges, StretchChanges
 from broker_core_spark.batch.incremental.segment_reuse import first_key
 from broker_core_spark.batch.segments.match_selectors import CompiledPatterns, match_selectors
-from broker_core_spark.batch.segments.segment_puts import MadeSegments, SegmentPuts, SegmentResult
+from broker_core_spark.batch.segments.segment_puts import SegmentPuts, SegmentResult
 from broker_core_spark.batch.segments.staged_selectors import KeptSelectors
-from broker_core_spark.batch.segments.tallies import TallyWriter
+from broker_core_spark.batch.segments.tallies import TallyBlock, TallyWriter
 from broker_core_spark.batch.staging.order_keys import local_names, namespace_ranges
 from broker_core_spark.batch.staging.sorted_runs import KeyedNames, joined_names
 from broker_core_spark.errors import DamagedFile, InvalidGeneration, StoreFailed
@@ -58,12 +58,21 @@ from broker_core_spark.format import (
 )
 from broker_core_spark.store import Store, read_verified
 
-__all__ = ["carry_segments"]
+__all__ = ["CarriedSegments", "carry_segments"]
 
 #: The share of the kept segments that are read whole.
 _AGAIN: Final = 1 / 32
 #: Bytes of names of stretches that are held together, so that their new names are matched at once.
 _TOGETHER: Final = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class CarriedSegments:
+    """The segments in the store, the places of the tallies of their selectors, and the stretches to be made anew."""
+
+    segments: tuple[SegmentResult, ...] = ()
+    tallies: tuple[TallyBlock, ...] = ()
+    anew: tuple[int, ...] = ()
 
 
 def carry_segments(
@@ -74,7 +83,7 @@ def carry_segments(
     folder: str,
     property_keys: Sequence[str] = (),
     again: float = _AGAIN,
-) -> MadeSegments:
+) -> CarriedSegments:
     """Carry the ``stretches`` of ``manifest`` with these numbers, which ascend, over to their changes, one at a time.
 
     ``folder`` is the prefix of the file of tallies. ``again`` is the share of the stretches without changes that are
@@ -130,8 +139,8 @@ def carry_segments(
                 carry()
         carry()
         carrying.segments += puts.finish()
-        return MadeSegments(
-            tuple(carrying.segments), tuple(carrying.tallies.finish(store, folder)), anew=tuple(anew)
+        return CarriedSegments(
+            tuple(carrying.segments), tuple(carrying.tallies.finish(store, folder)), tuple(anew)
         )
 
 

@@ -8,11 +8,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from broker_core_spark.arrow_columns import is_ascending
-from broker_core_spark.batch.incremental.carry_segments import carry_segments
+from broker_core_spark.batch.incremental.carry_segments import CarriedSegments, carry_segments
 from broker_core_spark.batch.incremental.changed_names import NameChanges
 from broker_core_spark.batch.incremental.segment_reuse import SegmentReuse
 from broker_core_spark.batch.progress.progress import SparkJob
-from broker_core_spark.batch.segments.segment_puts import MadeSegments
 from broker_core_spark.batch.segments.segment_task import staged_names
 from broker_core_spark.batch.segments.selector_cost import namespace_costs
 from broker_core_spark.batch.segments.staged_selectors import KeptSelectors, stage_selectors
@@ -47,7 +46,7 @@ def keep_segments(
     runs: Sequence[SortedRun],
     questions: Sequence[CanonicalQuestion],
     partitions: int | None = None,
-) -> MadeSegments:
+) -> CarriedSegments:
     """Carry the segments that ``reuse`` keeps over to the names in ``runs`` and to ``questions``.
 
     ``partitions`` is the largest number of tasks. Raises :exc:`InvalidGeneration` if nothing of the last generation can
@@ -57,7 +56,7 @@ def keep_segments(
     stretches = manifest.stretches()
     numbers = sorted(reuse.carried)
     if not numbers:
-        return MadeSegments()
+        return CarriedSegments()
     before, now = required_selectors(reuse.previous.questions), required_selectors(questions)
     added = added_selectors(before, now, with_properties=reuse.compared)
     costs = namespace_costs(added)
@@ -65,7 +64,7 @@ def keep_segments(
         sum(
             names * (_NAME_SECONDS if touched else _KEPT_NAME_SECONDS)
             + touched * len(now.get((namespace, domain), ())) * _SELECTOR_SECONDS
-            + names * costs.get(namespace, 0.0)
+            + (names * costs[namespace].seconds if namespace in costs else 0.0)
             for entry in stretches[number]
             for namespace, domain, names in entry.runs
         )
@@ -105,7 +104,12 @@ def keep_segments(
     size = sum(entry.size for entry in entries)
     job = SparkJob("carry segments over", {"segments": len(entries), "questions": len(questions)}, size)
     little = math.inf if partitions else sum(work)
-    return MadeSegments.of(run_numbered(spark, staging, work_of, keep_share, job, seconds=little))
+    results: list[CarriedSegments] = run_numbered(spark, staging, work_of, keep_share, job, seconds=little)
+    return CarriedSegments(
+        tuple(segment for result in results for segment in result.segments),
+        tuple(block for result in results for block in result.tallies),
+        tuple(sorted(number for result in results for number in result.anew)),
+    )
 
 
 def added_selectors(
@@ -128,8 +132,10 @@ def added_selectors(
     return added
 
 
-def keep_share(staging: StagingArea, store: Store, record: Mapping[str, Any]) -> MadeSegments:
-    """Do the work of one task."""
+def keep_share(
+    staging: StagingArea, store: Store, _number: int, record: Mapping[str, Any]
+) -> CarriedSegments:
+    """Do the work of one numbered task."""
     keys = staging.property_keys
 
     def changes(

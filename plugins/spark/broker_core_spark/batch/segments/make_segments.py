@@ -1,27 +1,57 @@
-"""Making the segments of staged names: assigns the work, and runs the tasks."""
+"""Making the segments of staged names: assigns the work, runs the tasks, and joins postings of several groups."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
 
 from broker_core_spark.batch.progress.progress import SparkJob
-from broker_core_spark.batch.segments.segment_puts import MadeSegments
-from broker_core_spark.batch.segments.segment_task import make_of_assignment
+from broker_core_spark.batch.segments.segment_puts import SegmentPuts, SegmentResult
+from broker_core_spark.batch.segments.segment_task import TaskResult, make_of_assignment
 from broker_core_spark.batch.segments.selector_cost import namespace_costs
-from broker_core_spark.batch.segments.staged_selectors import stage_selectors
-from broker_core_spark.batch.segments.task_assignment import EVERYTHING, TaskAssignment, assign_tasks
+from broker_core_spark.batch.segments.staged_selectors import StagedSelectors, stage_selectors
+from broker_core_spark.batch.segments.tallies import TallyBlock
+from broker_core_spark.batch.segments.task_assignment import (
+    EVERYTHING,
+    TaskAssignment,
+    assign_tasks,
+    equal_shares,
+)
 from broker_core_spark.batch.staging.numbered_work import run_numbered
 from broker_core_spark.batch.staging.order_keys import KeyRanges
 from broker_core_spark.batch.staging.sorted_runs import SortedRun
 from broker_core_spark.batch.staging.staging_area import StagingArea
-from broker_core_spark.format import CanonicalQuestion, required_selectors
+from broker_core_spark.format import (
+    CanonicalQuestion,
+    merge_postings,
+    read_postings,
+    required_selectors,
+)
 from broker_core_spark.store import Store
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["make_segments"]
+__all__ = ["MadeSegments", "PartsOfSegment", "joined_parts", "make_segments", "merge_parts"]
+
+#: Bytes of postings that a task joins, if the number of tasks is not given.
+_MERGED_BYTES: Final = 256 * 1024 * 1024
+_LEAST_MERGES: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class MadeSegments:
+    """Segments in the store, unordered, and the places of their selectors' tallies.
+
+    ``task_seconds`` are the seconds of a processor of each task that made them.
+    """
+
+    segments: tuple[SegmentResult, ...] = ()
+    tallies: tuple[TallyBlock, ...] = ()
+    task_seconds: tuple[float, ...] = ()
 
 
 def make_segments(
@@ -35,14 +65,15 @@ def make_segments(
 ) -> MadeSegments:
     """Make the segments of the staged names within ``key_ranges``, by default of all, for these questions.
 
-    ``partitions`` is the largest number of tasks.
+    ``partitions`` is the largest number of tasks of a stage.
     """
     if key_ranges is not None and not key_ranges:
         return MadeSegments()
     required = required_selectors(questions)
+    selectors = stage_selectors(store, f"{staging.folder}-selectors", required)
     assignments = assign_tasks(
         runs,
-        stage_selectors(store, f"{staging.folder}-selectors", required),
+        selectors,
         namespace_costs(required),
         tasks=partitions,
         key_ranges=EVERYTHING if key_ranges is None else key_ranges,
@@ -50,19 +81,100 @@ def make_segments(
     if not assignments:
         return MadeSegments()
     job = _job(assignments, len(questions))
-    return MadeSegments.of(run_numbered(spark, staging, assignments, make_of_assignment, job))
+    results: list[TaskResult] = run_numbered(spark, staging, assignments, make_of_assignment, job)
+    whole = [
+        segment for result in results if assignments[result.number].groups == 1 for segment in result.segments
+    ]
+    parts = joined_parts(assignments, results)
+    whole += _merge(spark, staging, parts, selectors, partitions)
+    tallies = tuple(block for result in results for block in result.tallies)
+    return MadeSegments(tuple(whole), tallies, tuple(result.seconds for result in results))
 
 
 def _job(assignments: Sequence[TaskAssignment], questions: int) -> SparkJob:
+    first = [
+        assignment for assignment in assignments if assignment.group == 0
+    ]  # other groups read the same names
     blocks = {
         (path, block.start): block.stop - block.start
-        for assignment in assignments
+        for assignment in first
         for path, blocks in assignment.blocks.items()
         for block in blocks
     }
     amounts = {
-        "segments": sum(len(assignment.segments) for assignment in assignments),
-        "names": sum(part.rows for assignment in assignments for part in assignment.segments),
+        "segments": sum(len(assignment.segments) for assignment in first),
+        "names": sum(part.rows for assignment in first for part in assignment.segments),
         "questions": questions,
     }
     return SparkJob("make segments", amounts, sum(blocks.values()))
+
+
+@dataclass(frozen=True, slots=True)
+class PartsOfSegment:
+    """A segment whose names are stored, and the (path, first byte, last byte) of each part of its postings."""
+
+    segment: SegmentResult
+    parts: tuple[tuple[str, int, int], ...]
+
+    @property
+    def size(self) -> int:
+        """Bytes of all parts."""
+        return sum(stop - start for _, start, stop in self.parts)
+
+
+def joined_parts(
+    assignments: Sequence[TaskAssignment], results: Sequence[TaskResult]
+) -> list[PartsOfSegment]:
+    """The segments whose postings are in parts, in order."""
+    groups: dict[bytes, list[TaskResult]] = {}
+    for result in results:
+        assignment = assignments[result.number]
+        if assignment.groups > 1:
+            groups.setdefault(assignment.segments[0].low, []).append(result)
+    parts: list[PartsOfSegment] = []
+    for low in sorted(groups):
+        same = sorted(groups[low], key=lambda result: assignments[result.number].group)
+        for position, segment in enumerate(same[0].segments):
+            spans = [(result.part, *result.spans[position]) for result in same]
+            parts.append(PartsOfSegment(segment, tuple(spans)))
+    return parts
+
+
+def _merge(
+    spark: SparkSession,
+    staging: StagingArea,
+    parts: Sequence[PartsOfSegment],
+    selectors: StagedSelectors,
+    partitions: int | None,
+) -> list[SegmentResult]:
+    if not parts:
+        return []
+    size = sum(part.size for part in parts)
+    tasks = partitions or max(_LEAST_MERGES, -(-size // _MERGED_BYTES))
+    work = []
+    for share in equal_shares(parts, [part.size for part in parts], tasks):
+        places = {run[:2] for one in share for run in one.segment.entry.runs}
+        work.append((share, selectors.of(sorted(places))))
+    job = SparkJob("join postings", {"segments": len(parts)}, size)
+    found = run_numbered(spark, staging, work, merge_parts, job)
+    return [segment for merged in found for segment in merged]
+
+
+def merge_parts(
+    _staging: StagingArea, store: Store, _number: int, work: tuple[Sequence[PartsOfSegment], StagedSelectors]
+) -> list[SegmentResult]:
+    """Do the work of one numbered task: the segments whose postings are joined."""
+    segments, selectors = work
+    asked = {place: selectors.keys(store, place) for place in selectors.places}
+    merged: list[SegmentResult] = []
+    with SegmentPuts(store) as puts:
+        for one in segments:
+            made = one.segment
+            files = [
+                read_postings(pa.py_buffer(store.get_range(path, start, stop)), path)
+                for path, start, stop in one.parts
+            ]
+            written = merge_postings(made.entry.runs, files, asked)
+            entry = replace(made.entry, postings=written.entry)
+            merged += puts.add(replace(made, entry=entry), [written])
+        return merged + puts.finish()

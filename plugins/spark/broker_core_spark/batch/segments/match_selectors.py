@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -16,12 +15,9 @@ from broker_core_spark.format import ANY_LENGTH, Matches, NameSelector
 
 __all__ = ["CompiledPatterns", "match_selectors"]
 
-#: Compiled patterns that a task holds, and patterns that are matched together: some 10 KB each.
-_MOST_PATTERNS: Final = 8192
-
 
 class CompiledPatterns:
-    """The compiled patterns of a task, up to a number of them. The core remembers fewer."""
+    """The compiled patterns of a task. The core remembers fewer."""
 
     def __init__(self) -> None:
         self._known: dict[str, TopicsPattern] = {}
@@ -30,8 +26,6 @@ class CompiledPatterns:
         """The pattern of a text without scheme."""
         pattern = self._known.get(text)
         if pattern is None:
-            if len(self._known) >= _MOST_PATTERNS:
-                self._known.clear()
             pattern = self._known[text] = compile_pattern(text, max_length=ANY_LENGTH)
         return pattern
 
@@ -57,13 +51,13 @@ def match_selectors(
             yield key, _selected((0, len(names)), selector, values, masks)
         else:
             by_text.setdefault(selector.pattern, []).append((key, selector))
-    every = list(by_text)
-    for first in range(0, len(every), _MOST_PATTERNS):
-        texts = every[first : first + _MOST_PATTERNS]
-        for index, found in names.matching_each([patterns.compiled(text) for text in texts]):
-            small = found if isinstance(found, tuple) else found.astype(np.uint32, copy=False)
-            for key, selector in by_text[texts[index]]:
-                yield key, _selected(small, selector, values, masks)
+    if not by_text:
+        return
+    texts = list(by_text)
+    for index, found in names.matching_each([patterns.compiled(text) for text in texts]):
+        small = found if isinstance(found, tuple) else found.astype(np.uint32, copy=False)
+        for key, selector in by_text[texts[index]]:
+            yield key, _selected(small, selector, values, masks)
 
 
 def _selected(

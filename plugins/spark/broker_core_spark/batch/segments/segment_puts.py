@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from itertools import chain
 from typing import Final
 
-from broker_core_spark.batch.segments.tallies import TallyBlock
 from broker_core_spark.format import (
     FramedFile,
     SegmentEntry,
@@ -18,7 +16,7 @@ from broker_core_spark.format import (
 )
 from broker_core_spark.store import Store, put_all_verified
 
-__all__ = ["MadeSegments", "SegmentPuts", "SegmentResult"]
+__all__ = ["SegmentPuts", "SegmentResult"]
 
 #: Files and bytes that wait, in memory.
 _MOST_FILES: Final = 256
@@ -38,28 +36,6 @@ class SegmentResult:
     new: bool = False
     duplicates: int = 0
     digest: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class MadeSegments:
-    """Segments in the store, unordered, and the places of their selectors' tallies.
-
-    ``task_seconds`` are the seconds of a processor of each task that made them. ``anew`` are the stretches of the last
-    generation that could not be carried over.
-    """
-
-    segments: tuple[SegmentResult, ...] = ()
-    tallies: tuple[TallyBlock, ...] = ()
-    task_seconds: tuple[float, ...] = ()
-    anew: tuple[int, ...] = ()
-
-    @classmethod
-    def of(cls, results: Iterable[MadeSegments]) -> MadeSegments:
-        """The segments of several tasks."""
-        columns = zip(
-            *((one.segments, one.tallies, one.task_seconds, one.anew) for one in results), strict=True
-        )
-        return cls(*(tuple(chain.from_iterable(column)) for column in columns))
 
 
 class SegmentPuts(AbstractContextManager["SegmentPuts"]):

@@ -1,18 +1,24 @@
 """The task that makes segments: reads its blocks of all runs, sorts and matches the names, writes the files.
 
-A task has neighbouring segments, and writes both files of each. Files are complete and named by their content, so a
-task may be killed, repeated or run twice at once. The driver gets a few numbers for each segment, and the places of
-the tallies.
+A task has neighbouring segments, and all of their selectors or one of several groups of them. With all it writes both
+files of a segment. Of several tasks with the same segments the first group's writes the names, and each stages a part
+of the postings, which :func:`~.make_segments.merge_parts` joins.
+
+Files are complete and named by their content or at random, so a task may be killed, repeated or run twice at once. The
+driver gets a few numbers for each segment, and the places of the tallies.
 """
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 import time
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import uuid
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Final
+from typing import BinaryIO, Final, cast
 
 import numpy as np
 import pyarrow as pa
@@ -22,9 +28,9 @@ from broker_core import EncodedNames
 from broker_core_spark.arrow_columns import Array, is_ascending
 from broker_core_spark.batch.build_errors import InvalidCatalogue
 from broker_core_spark.batch.segments.match_selectors import CompiledPatterns, match_selectors
-from broker_core_spark.batch.segments.segment_puts import MadeSegments, SegmentPuts, SegmentResult
+from broker_core_spark.batch.segments.segment_puts import SegmentPuts, SegmentResult
 from broker_core_spark.batch.segments.staged_selectors import KeyedSelectors
-from broker_core_spark.batch.segments.tallies import TallyWriter
+from broker_core_spark.batch.segments.tallies import TallyBlock, TallyWriter
 from broker_core_spark.batch.segments.task_assignment import SegmentRange, TaskAssignment, blocks_within
 from broker_core_spark.batch.staging.order_keys import (
     key_at,
@@ -36,33 +42,50 @@ from broker_core_spark.batch.staging.order_keys import (
 from broker_core_spark.batch.staging.sorted_runs import KeyedNames, RunBlock, joined_names, read_blocks
 from broker_core_spark.batch.staging.staging_area import StagingArea
 from broker_core_spark.format import (
-    ENTRY,
-    KIND_RANGE,
+    FileEntry,
     NamesWriter,
     PostingsCollector,
     PostingsWriter,
-    RunPostings,
     SegmentEntry,
     SelectorKeys,
     cut_levels,
     piece_starts,
 )
-from broker_core_spark.store import PrivateFile, Store
+from broker_core_spark.store import Store
 
-__all__ = ["make_of_assignment", "ordered_names", "staged_names"]
+__all__ = ["TaskResult", "make_of_assignment", "ordered_names", "staged_names"]
 
-#: Names of neighbouring segments that are matched together, and selectors: as bits they take 256 MiB.
+#: Names of neighbouring segments that are matched together.
 _GROUP_ROWS: Final = 262_144
-_GROUP_SELECTORS: Final = 8192
-#: Names that are held if selectors are matched in several groups: each group is compiled once for them.
-_HELD_ROWS: Final = 524_288
+_SPOOLED: Final = 64 * 1024 * 1024
 #: Sorting names costs as much as looking up the places of so few of them among the others, and copying all.
 _FEW: Final = 16
+#: Stands for postings that are not joined yet.
+_PENDING: Final = FileEntry("", 0)
 
 
-def make_of_assignment(staging: StagingArea, store: Store, assignment: TaskAssignment) -> MadeSegments:
-    """Do the work of one task."""
-    return _Making(store, staging, assignment, SegmentPuts(store)).run()
+@dataclass(frozen=True, slots=True)
+class TaskResult:
+    """The report of one task to the driver about the files it wrote.
+
+    ``segments`` are in order. Segments of the first of several groups have no postings yet, and the other groups have
+    no segments. ``part`` is the path of the staged postings, and ``spans`` are the bytes of each segment's in it.
+    ``seconds`` are the processor's.
+    """
+
+    number: int
+    segments: tuple[SegmentResult, ...] = ()
+    tallies: tuple[TallyBlock, ...] = ()
+    part: str = ""
+    spans: tuple[tuple[int, int], ...] = ()
+    seconds: float = 0.0
+
+
+def make_of_assignment(
+    staging: StagingArea, store: Store, number: int, assignment: TaskAssignment
+) -> TaskResult:
+    """Do the work of one numbered task."""
+    return _Making(store, staging, assignment, SegmentPuts(store)).run(number)
 
 
 @dataclass(slots=True)
@@ -72,9 +95,9 @@ class _Piece:
     low: int
     high: int
     continues: bool
-    digest: str
-    names: NamesWriter = field(default_factory=NamesWriter)
+    names: NamesWriter | None
     postings: PostingsWriter = field(default_factory=PostingsWriter)
+    digest: str = ""
 
 
 @dataclass(slots=True)
@@ -89,30 +112,40 @@ class _Making:
     tallies: TallyWriter = field(default_factory=TallyWriter)
     asked: dict[tuple[str, str], tuple[KeyedSelectors, SelectorKeys]] = field(default_factory=dict)
     segments: list[SegmentResult] = field(default_factory=list)
+    spans: list[tuple[int, int]] = field(default_factory=list)
 
-    def run(self) -> MadeSegments:
-        """Make the segments."""
+    def run(self, number: int) -> TaskResult:
+        """Make the segments, or the group's part of them."""
         began = time.process_time()
-        with self.puts:
+        with tempfile.SpooledTemporaryFile(max_size=_SPOOLED) as part, self.puts:
             last: bytes | None = None
             for group in self._groups():
                 if last is None or last != group[0].low:
                     self.tallies.begin(group[0].low)
                 last = group[-1].high
-                self._make(group)
+                self._make(group, cast(BinaryIO, part))
             self.segments += self.puts.finish()
             blocks = self.tallies.finish(self.store, self.staging.folder)
-        return MadeSegments(tuple(self.segments), tuple(blocks), (time.process_time() - began,))
+            path = ""
+            if self.spans:
+                path = f"{self.staging.folder}-{uuid.uuid4().hex}.part"
+                part.seek(0)
+                self.store.put_new(path, cast(BinaryIO, part))
+        return TaskResult(
+            number,
+            tuple(self.segments),
+            tuple(blocks),
+            path,
+            tuple(self.spans),
+            time.process_time() - began,
+        )
 
     def _groups(self) -> Iterator[list[SegmentRange]]:
-        """Neighbouring segments whose names are held together."""
+        """Neighbouring segments that are matched together."""
         group: list[SegmentRange] = []
         rows = 0
-        places = self.assignment.selectors.places
-        many = any(len(self._asked(place)[0]) > _GROUP_SELECTORS for place in places)
-        most = _HELD_ROWS if many else _GROUP_ROWS
         for part in self.assignment.segments:
-            if group and (rows + part.rows > most or group[-1].high != part.low):
+            if group and (rows + part.rows > _GROUP_ROWS or group[-1].high != part.low):
                 yield group
                 group, rows = [], 0
             group.append(part)
@@ -120,7 +153,7 @@ class _Making:
         if group:
             yield group
 
-    def _make(self, ranges: Sequence[SegmentRange]) -> None:
+    def _make(self, ranges: Sequence[SegmentRange], part: BinaryIO) -> None:
         """Write the segments of these ranges, place by place."""
         property_keys = self.staging.property_keys
         staged = staged_names(
@@ -136,6 +169,7 @@ class _Making:
             values = {
                 key: column[low:high] for key, column in zip(property_keys, rows.properties, strict=True)
             }
+            selectors, every = self._asked(namespace, domain)
             own: list[_Piece] = []
             bounds = [0]
             for piece in pieces[ahead:]:
@@ -143,64 +177,27 @@ class _Making:
                     break
                 own.append(piece)
                 bounds.append(min(piece.high, high) - low)
-                piece.names.add_run(names.slice(*bounds[-2:]))
-            selectors, every = self._asked((namespace, domain))
-            for piece, run in zip(own, self._postings(names, bounds, values, selectors), strict=True):
+                if self.assignment.group == 0:
+                    piece.names = piece.names or NamesWriter()
+                    piece.names.add_run(names.slice(*bounds[-2:]))
+            collected = PostingsCollector(names, bounds)
+            for key, found in match_selectors(names, values, selectors, self.patterns):
+                collected.add(key, found)
+            totals, runs = collected.finish()
+            self.tallies.add(namespace, domain, totals)
+            for piece, run in zip(own, runs, strict=True):
                 piece.postings.add_run(namespace, domain, run, every)
                 if piece.high <= high:
                     count = int(np.count_nonzero((twice >= piece.low) & (twice < piece.high)))
-                    self._finish(piece, count)
+                    self._finish(piece, count, part)
                     ahead += 1
 
-    def _postings(
-        self,
-        names: EncodedNames,
-        bounds: Sequence[int],
-        values: Mapping[str, pa.LargeStringArray],
-        selectors: KeyedSelectors,
-    ) -> Iterator[RunPostings]:
-        """The postings of each run between neighbouring ``bounds`` of the names.
-
-        Those of several groups of selectors wait in a file, because together they may have any size.
-        """
-        if len(selectors) <= _GROUP_SELECTORS:
-            yield from self._matched(names, bounds, values, selectors)
-            return
-        parts: list[list[tuple[int, int, int]]] = []
-        with PrivateFile() as file:
-            for first in range(0, len(selectors), _GROUP_SELECTORS):
-                group = selectors[first : first + _GROUP_SELECTORS]
-                parts.append([_kept(run, file) for run in self._matched(names, bounds, values, group)])
-            kept = file.mapped()
-        for (low, high), own in zip(pairwise(bounds), zip(*parts, strict=True), strict=True):
-            yield _joined(high - low, kept, own)
-
-    def _matched(
-        self,
-        names: EncodedNames,
-        bounds: Sequence[int],
-        values: Mapping[str, pa.LargeStringArray],
-        selectors: KeyedSelectors,
-    ) -> Iterator[RunPostings]:
-        """The postings of one group of selectors in each run, some names at a time."""
-        at = 0
-        while at < len(bounds) - 1:
-            low = bounds[at]
-            last = max(bisect_right(bounds, low + _GROUP_ROWS) - 1, at + 1)
-            some = {key: column[low : bounds[last]] for key, column in values.items()}
-            own = names.slice(low, bounds[last])
-            collected = PostingsCollector(own, [bound - low for bound in bounds[at : last + 1]])
-            for key, found in match_selectors(own, some, selectors, self.patterns):
-                collected.add(key, found)
-            totals, runs = collected.finish()
-            self.tallies.add(str(names.namespace), names.domain, totals)
-            yield from runs
-            at = last
-
-    def _asked(self, place: tuple[str, str]) -> tuple[KeyedSelectors, SelectorKeys]:
+    def _asked(self, namespace: str, domain: str) -> tuple[KeyedSelectors, SelectorKeys]:
+        place = (namespace, domain)
         if place not in self.asked:
-            own = self.assignment.selectors.read(self.store, place)
-            self.asked[place] = own, SelectorKeys.of(key for key, _ in own)
+            self.asked[place] = self.assignment.selectors.read(
+                self.store, place, self.assignment.group, self.assignment.groups
+            )
         return self.asked[place]
 
     def _pieces(self, rows: KeyedNames, ranges: Sequence[SegmentRange]) -> list[_Piece]:
@@ -212,43 +209,34 @@ class _Making:
         for low, high in pairwise([*bounds, len(rows)]):
             if low < high:
                 starts = _piece_starts(rows.keys[low:high], self.staging.target, self.staging.largest)
-                digest = rows.slice(low, high).digest()
+                digest = "" if self.assignment.group else rows.slice(low, high).digest()
                 for number, (start, stop) in enumerate(pairwise([*starts, high - low])):
-                    pieces.append(_Piece(low + start, low + stop, number > 0, digest))
+                    pieces.append(_Piece(low + start, low + stop, number > 0, None, digest=digest))
         return pieces
 
-    def _finish(self, piece: _Piece, duplicates: int) -> None:
-        """Put the files of a piece."""
-        postings, names = piece.postings.finish(), piece.names.finish()
+    def _finish(self, piece: _Piece, duplicates: int, part: BinaryIO) -> None:
+        """Put the files of a piece, or add its postings to the staged part."""
+        postings = piece.postings.finish()
+        files, entry = [postings], postings.entry
+        if self.assignment.groups > 1:
+            start = part.tell()
+            with postings.file:
+                shutil.copyfileobj(postings.file, part)
+            self.spans.append((start, part.tell()))
+            files, entry = [], _PENDING
+        if piece.names is None:
+            return
+        names = piece.names.finish()
+        files.append(names)
         made = SegmentEntry(
             names.name,
             names.size,
             piece.names.first_local,
             tuple(piece.names.runs),
-            postings.entry,
+            entry,
             piece.continues,
         )
-        result = SegmentResult(made, duplicates=duplicates, digest=piece.digest)
-        self.segments += self.puts.add(result, [postings, names])
-
-
-def _kept(run: RunPostings, file: PrivateFile) -> tuple[int, int, int]:
-    """Append the postings of a run to a file: the positions of their entries and words, and their end."""
-    start = file.size
-    file.write(run.entries, *run.words)
-    return start, start + run.entries.nbytes, file.size
-
-
-def _joined(names: int, kept: pa.Buffer, parts: Iterable[tuple[int, int, int]]) -> RunPostings:
-    """The postings of a run, of parts that :func:`_kept` appended in the order of their keys."""
-    entries, words, before = [], [], 0
-    for start, middle, stop in parts:
-        own = np.frombuffer(kept[start:middle], ENTRY).copy()
-        own["first"][own["kind"] != KIND_RANGE] += before
-        entries.append(own)
-        words.append(np.frombuffer(kept[middle:stop], "<u4"))
-        before += len(words[-1])
-    return RunPostings(names, np.concatenate(entries), words)
+        self.segments += self.puts.add(SegmentResult(made, duplicates=duplicates, digest=piece.digest), files)
 
 
 def _piece_starts(keys: pa.LargeBinaryArray, target: int, largest: int) -> list[int]:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from broker_core_spark.batch.segments.task_assignment import NamespaceCost
 from broker_core_spark.format import NameSelector
 
 __all__ = ["namespace_costs", "pattern_seconds"]
@@ -36,12 +37,15 @@ def pattern_seconds(text: str | None) -> float:
     return _CLUE if _CLUE_TEXT.search(_WITHOUT_CLUE.sub(".", text)) else _NOTHING
 
 
-def namespace_costs(required: Mapping[tuple[str, str], Sequence[NameSelector]]) -> dict[str, float]:
-    """The seconds of matching a name with all of these selectors, by namespace, for its most expensive domain."""
-    found: dict[str, float] = {}
+def namespace_costs(
+    required: Mapping[tuple[str, str], Sequence[NameSelector]],
+) -> dict[str, NamespaceCost]:
+    """The costs of the namespaces of these selectors, each for its most expensive domain."""
+    found: dict[str, NamespaceCost] = {}
     for (namespace, _), selectors in required.items():
-        cost = _seconds(selector.pattern for selector in selectors)
-        found[namespace] = max(cost, found.get(namespace, 0.0))
+        cost = NamespaceCost(len(selectors), _seconds(selector.pattern for selector in selectors))
+        if namespace not in found or found[namespace].seconds < cost.seconds:
+            found[namespace] = cost
     return found
 
 

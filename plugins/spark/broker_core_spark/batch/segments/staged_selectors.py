@@ -1,4 +1,4 @@
-"""The selectors of a build as a file of the staging folder: a task reads only those of its namespaces.
+"""The selectors of a build as a file of the staging folder: a task reads only those of its namespaces and group.
 
 For each namespace and domain the file has the lines of its selectors, which are canonical JSON, in the order of their
 keys.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from broker_core_spark.batch.staging.order_keys import end_of_namespace, first_of_namespace
@@ -29,22 +29,30 @@ class StagedSelectors:
     path: str
     places: Mapping[_Place, tuple[int, int]]
 
-    def read(self, store: Store, place: _Place) -> KeyedSelectors:
-        """The selectors of a namespace and domain."""
-        return [(key, _selector(line)) for key, line in self._lines(store, place)]
+    def read(
+        self, store: Store, place: _Place, group: int = 0, groups: int = 1
+    ) -> tuple[KeyedSelectors, SelectorKeys]:
+        """The selectors of one of ``groups`` groups by ranges of their keys, of equal width, and the keys of all."""
+        lines = self._lines(store, place)
+        own = [(key, _selector(line)) for key, line in lines if int.from_bytes(key) * groups >> 128 == group]
+        return own, SelectorKeys.of(key for key, _ in lines)
 
     def keys(self, store: Store, place: _Place) -> SelectorKeys:
         """The keys of all selectors of a namespace and domain."""
         return SelectorKeys.of(key for key, _ in self._lines(store, place))
 
+    def of(self, places: Iterable[_Place]) -> StagedSelectors:
+        """The selectors of some places, as they are sent to a task."""
+        return StagedSelectors(
+            self.path, {place: self.places[place] for place in places if place in self.places}
+        )
+
     def between(self, low: bytes, high: bytes) -> StagedSelectors:
-        """The selectors of the namespaces that keys from ``low`` to ``high`` (empty: no end) may have, for a task."""
+        """The selectors of the namespaces that keys from ``low`` to ``high`` (empty: no end) may have."""
         ordered = list(self.places)
         first = bisect_left(ordered, low, key=lambda place: end_of_namespace(place[0]))
         last = bisect_left(ordered, high, key=lambda place: first_of_namespace(place[0]))
-        return StagedSelectors(
-            self.path, {place: self.places[place] for place in ordered[first : last if high else None]}
-        )
+        return self.of(ordered[first : last if high else None])
 
     def _lines(self, store: Store, place: _Place) -> list[tuple[bytes, bytes]]:
         """The lines of a place with their keys."""
@@ -92,7 +100,7 @@ class KeptSelectors:
     def _selectors(self, staged: StagedSelectors, place: _Place) -> KeyedSelectors:
         known = (staged is self._added, place)
         if known not in self._read:
-            self._read[known] = staged.read(self._store, place)
+            self._read[known], _ = staged.read(self._store, place)
         return self._read[known]
 
 

@@ -1,15 +1,18 @@
-"""Assigning segments to tasks, by the driver: an equal share of the work each.
+"""Assigning segments and groups of selectors to tasks, by the driver: an equal share of the work each.
 
-Segments lie between the keys that begin one, so their bytes do not depend on the number of tasks. A task has
-neighbouring segments with all of their selectors.
+Segments lie between the keys that begin one, so their bytes do not depend on the number of tasks. Most tasks have
+neighbouring segments with all of their selectors. If one segment is more than a share, or the selectors are too many
+for the memory of a task, several tasks have the same segments and a group of the selectors each.
 """
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Final, TypeVar
 
 from broker_core_spark.batch.segments.staged_selectors import StagedSelectors
@@ -18,6 +21,7 @@ from broker_core_spark.batch.staging.sorted_runs import BLOCK_ROWS, RunBlock, So
 
 __all__ = [
     "EVERYTHING",
+    "NamespaceCost",
     "SegmentRange",
     "TaskAssignment",
     "assign_tasks",
@@ -28,12 +32,16 @@ __all__ = [
 
 #: The range of all keys.
 EVERYTHING: Final[KeyRanges] = ((b"", b""),)
-#: Seconds of one core: reading, sorting and writing a name.
+#: Seconds of one core: reading, sorting and writing a name, and compiling a pattern.
 _NAME_SECONDS: Final = 1.5e-6
+_COMPILE_SECONDS: Final = 50e-6
 #: Names and seconds of work for each task, if the number of tasks is not given.
 _TASK_ROWS: Final = 400_000
 _TASK_WORK: Final = 5.0
 _LEAST_TASKS: Final = 4
+#: Selectors of a group: more take too much memory. With fewer a group reads each name for too little.
+_MOST_SELECTORS: Final = 8192
+_LEAST_SELECTORS: Final = 512
 _T = TypeVar("_T")
 
 
@@ -50,26 +58,28 @@ class SegmentRange:
 class TaskAssignment:
     """The neighbouring segments of one task, and for each run (by path) the blocks with their names.
 
-    ``selectors`` belong to the namespaces in its segments.
+    The task has the ``group`` of ``groups`` of the ``selectors``, which belong to the namespaces in its segments.
     """
 
     segments: tuple[SegmentRange, ...]
     blocks: Mapping[str, tuple[RunBlock, ...]]
     selectors: StagedSelectors
+    group: int = 0
+    groups: int = 1
 
 
 def assign_tasks(
     runs: Sequence[SortedRun],
     selectors: StagedSelectors,
-    costs: Mapping[str, float],
+    costs: Mapping[str, NamespaceCost],
     *,
     tasks: int | None = None,
     key_ranges: KeyRanges = EVERYTHING,
 ) -> list[TaskAssignment]:
     """Assignments for the names of ``runs`` within ``key_ranges``, the ones with most work first.
 
-    Each range begins with a segment. ``costs`` are the seconds of matching a name, by namespace. Without ``tasks``
-    there are as many as there are seconds of work to share, else at most so many.
+    Each range begins with a segment. ``costs`` are the costs of matching a name, by namespace. Without ``tasks`` there
+    are as many as there are seconds of work to share, else at most so many.
     """
     segments = _segments(runs, key_ranges)
     if not segments:
@@ -85,35 +95,49 @@ def assign_tasks(
         wanted = max(1, min(wanted - 1, wanted * most // len(made)))
         made = _shared(weighed, total / wanted)
     made.sort(key=lambda task: -task[0])
-    return [_task(runs, ranges, selectors) for _, ranges in made]
+    return [_task(runs, ranges, selectors, number, groups) for _, ranges, number, groups in made]
 
 
-def _shared(weighed: Sequence[_Weighed], share: float) -> list[tuple[float, list[SegmentRange]]]:
-    """(seconds, segments) of each task, for tasks of about ``share`` seconds."""
-    made: list[tuple[float, list[SegmentRange]]] = []
-    for neighbours in _neighbours(weighed):
-        work = [one.work for one in neighbours]
-        parts = equal_shares(neighbours, work, max(1, round(sum(work) / share)))
-        made += [(sum(one.work for one in part), [one.range for one in part]) for part in parts]
+def _shared(weighed: Sequence[_Weighed], share: float) -> list[tuple[float, list[SegmentRange], int, int]]:
+    """(seconds, segments, group, groups) of each task, for tasks of about ``share`` seconds."""
+    made: list[tuple[float, list[SegmentRange], int, int]] = []
+    for heavy, group in groupby(weighed, key=lambda one: one.work > share or one.selectors > _MOST_SELECTORS):
+        for neighbours in _neighbours(list(group)):
+            work = [one.work for one in neighbours]
+            wanted = max(1, round(sum(work) / share))
+            groups = _groups(neighbours, wanted, share) if heavy else 1
+            for part in equal_shares(neighbours, work, -(-wanted // groups)):
+                each = sum(one.work for one in part) / groups
+                made += [(each, [one.range for one in part], number, groups) for number in range(groups)]
     return made
 
 
 @dataclass(frozen=True, slots=True)
+class NamespaceCost:
+    """The selectors of a namespace, and the seconds of matching one name with all of them."""
+
+    selectors: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class _Weighed:
-    """A segment with its work in seconds."""
+    """A segment with its work in seconds, and the selectors of its namespace with most of them."""
 
     range: SegmentRange
     work: float
+    selectors: int
 
 
 def _weighed(
-    segments: Sequence[SegmentRange], runs: Sequence[SortedRun], costs: Mapping[str, float]
+    segments: Sequence[SegmentRange], runs: Sequence[SortedRun], costs: Mapping[str, NamespaceCost]
 ) -> list[_Weighed]:
     names: Counter[str] = Counter()
     for run in runs:
         for (namespace, _), count in run.names.items():
             names[namespace] += count
     ordered = sorted(names)
+    nothing = NamespaceCost(0, 0.0)
     weighed: list[_Weighed] = []
     for part in segments:
         first = max(bisect_right(ordered, _namespace(part.low)) - 1, 0)
@@ -122,21 +146,47 @@ def _weighed(
         # How many names of each are in the segment is not known here: at most all of them.
         shares = {namespace: min(names[namespace], part.rows) for namespace in inside}
         every = max(sum(shares.values()), 1)
-        cost = sum(costs.get(one, 0.0) * share for one, share in shares.items()) / every
-        weighed.append(_Weighed(part, part.rows * (_NAME_SECONDS + cost)))
+        cost = sum(costs.get(one, nothing).seconds * share for one, share in shares.items()) / every
+        most = max((costs.get(one, nothing).selectors for one in inside), default=0)
+        weighed.append(_Weighed(part, part.rows * (_NAME_SECONDS + cost), most))
     return weighed
 
 
-def _neighbours(segments: Iterable[_Weighed]) -> Iterator[list[_Weighed]]:
-    """The segments by stretches without a gap between them."""
+def _neighbours(segments: Sequence[_Weighed]) -> Iterator[list[_Weighed]]:
+    """The segments by stretches without a gap between them, and if groups are many, by namespace."""
     part: list[_Weighed] = []
     for one in segments:
-        if part and part[-1].range.high != one.range.low:
+        if part and (
+            part[-1].range.high != one.range.low
+            or (
+                max(part[-1].selectors, one.selectors) > _MOST_SELECTORS
+                and part[-1].selectors != one.selectors
+            )
+        ):
             yield part
             part = []
         part.append(one)
     if part:
         yield part
+
+
+def _groups(segments: Sequence[_Weighed], wanted: int, share: float) -> int:
+    """The number of groups of selectors that makes ``wanted`` tasks of these segments at the least cost.
+
+    Each group reads and sorts all names again, each range of segments compiles all patterns again.
+    """
+    selectors = max(one.selectors for one in segments)
+    names = sum(one.range.rows for one in segments)
+    largest = max(one.work for one in segments)
+    least = max(-(-selectors // _MOST_SELECTORS), math.ceil(largest / share))
+    most = max(selectors // _LEAST_SELECTORS, 1)
+    least = min(least, max(most, -(-selectors // _MOST_SELECTORS)))
+
+    def cost(groups: int) -> float:
+        ranges = min(-(-wanted // groups), len(segments))
+        return groups * names * _NAME_SECONDS + ranges * selectors * _COMPILE_SECONDS
+
+    return min(range(least, max(least, min(most, wanted)) + 1), key=cost)
 
 
 def equal_shares(items: Iterable[_T], work: Sequence[float], tasks: int) -> list[list[_T]]:
@@ -181,10 +231,16 @@ def _segments(runs: Sequence[SortedRun], key_ranges: KeyRanges) -> list[SegmentR
 
 
 def _task(
-    runs: Iterable[SortedRun], segments: Sequence[SegmentRange], selectors: StagedSelectors
+    runs: Iterable[SortedRun],
+    segments: Sequence[SegmentRange],
+    selectors: StagedSelectors,
+    group: int,
+    groups: int,
 ) -> TaskAssignment:
     within = segments[0].low, segments[-1].high
-    return TaskAssignment(tuple(segments), blocks_of_runs(runs, *within), selectors.between(*within))
+    return TaskAssignment(
+        tuple(segments), blocks_of_runs(runs, *within), selectors.between(*within), group, groups
+    )
 
 
 def blocks_of_runs(runs: Iterable[SortedRun], low: bytes, high: bytes) -> dict[str, tuple[RunBlock, ...]]:

@@ -24,8 +24,8 @@ __all__ = ["run_numbered"]
 #: Work of less seconds is done sooner in the driver than a job of Spark begins, and by so many threads.
 _LITTLE_SECONDS: Final = 2.0
 _THREADS: Final = 2
-#: A module's function of the work of a task: it is pickled by reference.
-_Done: TypeAlias = Callable[[StagingArea, Store, Any], Any]
+#: A module's function of the number and the work of a task: it is pickled by reference.
+_Done: TypeAlias = Callable[[StagingArea, Store, int, Any], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class _NumberedTask:
 
     def result(self, number: int) -> Any:
         work = pickle.loads(self.work[number])  # noqa: S301 - the driver's, carried as Spark carries functions
-        return self.done(self.staging, self.staging.open(), work)
+        return self.done(self.staging, self.staging.open(), number, work)
 
 
 def run_numbered(
