@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from broker_core.errors import TooManyRequests
 from broker_core.plugins.call.plugin_runner import Deadline
 from tests.support.clock import time_passes
 from tests.support.eventually import eventually
@@ -54,6 +55,20 @@ async def test_the_clock_goes_on_after_the_permits() -> None:
     work.cancel()
     with pytest.raises(asyncio.CancelledError):
         await work
+
+
+async def test_an_error_of_the_permits_is_known() -> None:
+    loop = asyncio.get_running_loop()
+    refused = TooManyRequests("no", reason="heap")
+
+    async def reserve(size: int) -> None:
+        raise refused
+
+    deadline = Deadline(loop, 1)
+    with pytest.raises(TooManyRequests):
+        await asked(reserve_bytes=reserve).pausing(deadline.paused).reserve(5)
+    assert deadline.raised(refused)
+    assert not deadline.raised(TooManyRequests("no", reason="heap"))
 
 
 async def test_an_error_that_the_plugins_argument_deserved_is_the_plugins() -> None:
