@@ -7,6 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from yarl import URL
 
@@ -307,3 +309,20 @@ async def test_before_a_cluster_there_is_nothing_to_write(tmp_path: Path) -> Non
             ),
         ):
             assert (said.status, said.json["cause"]) == (501, "NOT_ALLOWED")
+
+
+def _hides_bills(topics: pa.LargeStringArray) -> pa.BooleanArray:
+    return pc.invert(pc.match_substring(topics, "bills"))
+
+
+def _refuses_lists(access: Access) -> Refused | None:
+    return Refused("no") if access.action == "list" else None
+
+
+@pytest.mark.parametrize("plugin", [PluginOf(visible=_hides_bills), PluginOf(authorize=_refuses_lists)])
+async def test_a_change_reads_nothing_of_a_topic_that_plugins_hide(tmp_path: Path, plugin: PluginOf) -> None:
+    """The rules of the server allow the topic to be listed, and the catalogue alone would show it."""
+    async with api_served(tmp_path, plugins={"p": plugin}) as served:
+        said = await patch(served, "bills", {})
+        assert said.status == 200
+        assert {key for key, value in said.json.items() if value is not None} == {"name"}
