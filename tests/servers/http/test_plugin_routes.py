@@ -112,6 +112,23 @@ async def test_a_change_is_in_the_audit_log_and_not_for_pages_that_only_read(tmp
         ]
 
 
+@pytest.mark.parametrize("part", ["n", "t%20t"])
+async def test_only_a_tenant_and_its_namespace_side_by_side_name_a_namespace(
+    tmp_path: Path, part: str
+) -> None:
+    """Elsewhere in a path both are parts of any text."""
+
+    def add(site: HttpSite) -> None:
+        for path in ("/apart/{tenant}/x/{namespace}", "/of/{tenant}/{namespace}"):
+            site.route("GET", path, asynchronous, needs="nothing")
+
+    async with api_served(tmp_path, plugins={"p": Routes(add)}) as served:
+        text = part.replace("%20", " ")
+        said = await served.ask(f"/mine/apart/{part}/x/{part}")
+        assert (said.status, said.json.get("path")) == (200, {"tenant": text, "namespace": text})
+        assert (await served.ask(f"/mine/of/{part}/{part}")).status == (200 if text == part else 400)
+
+
 def _guarded(site: HttpSite) -> None:
     for needs in ("nothing", "credentials", "monitor", "admin", "super"):
         site.route("GET", f"/{needs}", blocking, needs=needs)

@@ -71,7 +71,6 @@ class HttpApi:
         async def handle(request: web.Request) -> web.StreamResponse:
             started = time.perf_counter()
             metrics = self._services.http_metrics
-            metrics.under_way += 1
             parts = request.match_info
             attempt = Attempt(
                 operation.changes,
@@ -130,7 +129,7 @@ class HttpApi:
     ) -> web.StreamResponse:
         values = self._read(request, operation)
         api_request = ApiRequest(request, self._services, asker, values, operation.body, admit, attempt)
-        namespace = str(api_request.namespace()) if "namespace" in request.match_info else ""
+        namespace = str(api_request.namespace()) if operation.has_namespace else ""
         with client_of(request).asking(operation.operation_id, namespace):
             await self._wait_for_quotas(request, asker, namespace)
             with self._services.admission.place(asker):
