@@ -16,6 +16,7 @@ from broker_core.errors import ListingFailed
 from broker_core.service.audit import AUDIT_LOGGER
 from tests.servers.http.test_site_files import POLICY
 from tests.support.api_serving import api_served
+from tests.support.eventually import eventually
 from tests.support.htpasswd import write_htpasswd
 
 
@@ -116,17 +117,20 @@ async def test_a_change_is_in_the_audit_log_and_not_for_pages_that_only_read(tmp
 async def test_only_a_tenant_and_its_namespace_side_by_side_name_a_namespace(
     tmp_path: Path, part: str
 ) -> None:
-    """Elsewhere in a path both are parts of any text."""
+    """Elsewhere in a path both are parts of any text, and the path may have one without the other."""
 
     def add(site: HttpSite) -> None:
-        for path in ("/apart/{tenant}/x/{namespace}", "/of/{tenant}/{namespace}"):
+        for path in ("/apart/{tenant}/x/{namespace}", "/alone/{namespace}", "/of/{tenant}/{namespace}"):
             site.route("GET", path, asynchronous, needs="nothing")
 
     async with api_served(tmp_path, plugins={"p": Routes(add)}) as served:
         text = part.replace("%20", " ")
         said = await served.ask(f"/mine/apart/{part}/x/{part}")
         assert (said.status, said.json.get("path")) == (200, {"tenant": text, "namespace": text})
+        said = await served.ask(f"/mine/alone/{part}")
+        assert (said.status, said.json.get("path")) == (200, {"namespace": text})
         assert (await served.ask(f"/mine/of/{part}/{part}")).status == (200 if text == part else 400)
+        await eventually(lambda: served.sample("http_requests_under_way") == 0)
 
 
 def _guarded(site: HttpSite) -> None:

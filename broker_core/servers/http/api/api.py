@@ -74,12 +74,13 @@ class HttpApi:
             parts = request.match_info
             attempt = Attempt(
                 operation.changes,
-                namespace=f"{parts['tenant']}/{parts['namespace']}" if "namespace" in parts else "",
+                namespace=f"{parts['tenant']}/{parts['namespace']}" if operation.has_namespace else "",
                 target=request.path
                 if operation.changes == "ask_plugin"
                 else parts.get("topic") or parts.get("topic_id") or parts.get("user") or "",
             )
             status, size, problem = None, 0, None
+            metrics.under_way += 1
             try:
                 try:
                     response = await self._answer(operation, request, attempt)
