@@ -173,8 +173,9 @@ class _Paging:
             if number or topics is None or self._is_first_of_topic:
                 fields = await part_of_page
             else:
-                is_another, fields = await _both(self._has_another_id(), part_of_page)
-                if is_another:
+                anew, fields = await _both(self._start_of_another(), part_of_page)
+                if anew is not None:  # now that nothing fills the page any more
+                    page.begin_anew(anew)
                     return None
             if _is_refused(shape, fields):
                 return fields
@@ -189,7 +190,8 @@ class _Paging:
             if page.following is not None:
                 break
         if page.following is not None and topics is not None:
-            if self._goes_on_in(page.following) and await self._has_another_id():
+            if self._goes_on_in(page.following) and (anew := await self._start_of_another()) is not None:
+                page.begin_anew(anew)
                 return None
             of_answer = topics if page.whole is None else page.whole.topics or topics
             page.following = await self._with_id(page.following, of_answer)
@@ -235,25 +237,24 @@ class _Paging:
         start, at = self._page.start, self._shape.fields.index(_TOPIC) + 1
         return self._is_first_of_topic and start is not None and following.key[:at] == start.key[:at]
 
-    async def _has_another_id(self) -> bool:
-        """Whether the first topic is another one than the former page ended in; then it begins at its beginning.
+    async def _start_of_another(self) -> UnitPlace | None:
+        """The beginning of the first topic, if it is another one than the former page ended in.
 
         If the page begins within the topic, this is asked beside it, and else only if the next page does. A page of
         another topic is made anew.
         """
         start, front = self._page.start, self._call.services.front
         if front is None or start is None or start.topic_id == ZERO_ID:
-            return False
+            return None
         name = start.key[self._shape.fields.index(_TOPIC)]
         if await self._hidden([name]):
-            return False  # as of a topic that is not there
+            return None  # as of a topic that is not there
         with or_close():
             now = await front.topic_id(self._call.asker, name)
         if now in (ZERO_ID, start.topic_id):
-            return False
-        self._page.begin_anew(self._first_of(start)._replace(topic_id=now))
+            return None
         front.changed()
-        return True
+        return self._first_of(start)._replace(topic_id=now)
 
     def _first_of(self, start: UnitPlace) -> UnitPlace:
         """The place of the first unit of the topic of a place."""
@@ -323,13 +324,15 @@ def _is_refused(shape: PageShape, fields: Fields) -> bool:
     return is_alone and rows is not None and rows[0]["log_dir"] == LOG_DIR
 
 
-async def _both(check: Coroutine[Any, Any, bool], answer: Coroutine[Any, Any, Fields]) -> tuple[bool, Fields]:
+async def _both(
+    check: Coroutine[Any, Any, UnitPlace | None], answer: Coroutine[Any, Any, Fields]
+) -> tuple[UnitPlace | None, Fields]:
     """The results of both, which run at the same time; the first error once both have ended."""
     found, fields = await asyncio.gather(check, answer, return_exceptions=True)
     for each in (fields, found):
         if isinstance(each, BaseException):
             raise each
-    return cast("tuple[bool, Fields]", (found, fields))
+    return cast("tuple[UnitPlace | None, Fields]", (found, fields))
 
 
 def _without_empty(fields: Fields) -> Fields:
