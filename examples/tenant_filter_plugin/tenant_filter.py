@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import BaseModel
+from pydantic import BaseModel, field_validator
 
 from broker_core import Listing, ListingRequest, Mode, TopicListingResult, hookimpl
 
@@ -12,6 +12,23 @@ class Settings(BaseModel):
 
     topics: dict[str, list[str]] = {}  # namespace -> local names that this plugin lists
 
+    @field_validator("topics")
+    @classmethod
+    def _have_valid_names(cls, topics: dict[str, list[str]]) -> dict[str, list[str]]:
+        listings(topics)  # wrong names are wrong settings: `broker-core check` finds them before a start
+        return topics
+
+
+def listings(topics: dict[str, list[str]]) -> dict[tuple[str, Mode], Listing]:
+    """The listings of each namespace by the modes that have persistent topics."""
+    return {
+        (namespace, mode): Listing.from_names(
+            namespace, mode, [f"persistent://{namespace}/{n}" for n in names]
+        )
+        for namespace, names in topics.items()
+        for mode in (Mode.PERSISTENT, Mode.ALL)
+    }
+
 
 class TenantFilter:
     @hookimpl
@@ -20,13 +37,7 @@ class TenantFilter:
 
     @hookimpl
     async def broker_core_startup(self, settings: Settings) -> None:
-        self.listings = {
-            (namespace, mode): Listing.from_names(
-                namespace, mode, [f"persistent://{namespace}/{n}" for n in names]
-            )
-            for namespace, names in settings.topics.items()
-            for mode in (Mode.PERSISTENT, Mode.ALL)
-        }
+        self.listings = listings(settings.topics)
 
     @hookimpl
     async def broker_core_list_topics(self, request: ListingRequest) -> TopicListingResult:

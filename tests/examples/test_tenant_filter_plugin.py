@@ -79,3 +79,16 @@ def test_the_readme_of_the_example_tells_the_truth(environment: Path, server: Se
     said = readme.split(f"$ {command}\n")[1].split("```")[0]
     asked = [environment / "broker-core", *command.split()[1:], "--url", server.service_url]
     assert sorted(run_program(asked, cwd=ROOT.parent).split()) == sorted(said.split())
+
+
+@pytest.mark.parametrize("topics", [{"public": ["acme.orders"]}, {"public/default": ["a b//x"]}])
+def test_wrong_names_are_found_before_a_start(
+    environment: Path, tmp_path: Path, topics: dict[str, list[str]]
+) -> None:
+    table = ", ".join(f'"{namespace}" = {names}' for namespace, names in topics.items())
+    (tmp_path / "broker-core.toml").write_text(
+        f'[plugins]\nenabled = ["tenant-filter"]\n[plugins.tenant-filter]\ntopics = {{ {table} }}\n',
+        encoding="utf-8",
+    )
+    with pytest.raises(AssertionError, match=r"tenant-filter.*Invalid"):
+        run_program([environment / "broker-core", "check", "--config", "broker-core.toml"], cwd=tmp_path)
