@@ -224,6 +224,14 @@ class Find:
         rows = catalog.found_now(topics)
         return None if rows is None else list(map(partial(_plain_by_name, question), topics, rows))
 
+    async def shows(self, question: TopicAsker, written: TopicRecord) -> bool:
+        """Whether :meth:`by_name` has a topic that was just written; it is not read again if nothing else decides."""
+        if self.is_plain(written.name.namespace):
+            found = _plain_by_name(question, written.name, (written, written.partitions))
+        else:
+            (found,) = await self.by_name(question, [written.name])
+        return found.failure is None and found.exists
+
     async def partitions(self, question: TopicAsker, topic: TopicName) -> int | None:
         """The number of partitions of a topic for clients, 0 for one without; ``None`` for a missing topic.
 

@@ -37,7 +37,7 @@ from broker_core.servers.http.api.topic_object import (
     path_of,
     topic_of,
 )
-from broker_core.service import TopicEditor, is_ordinary
+from broker_core.service import TopicEditor
 
 __all__ = ["NAMESPACE_VERSION", "operations"]
 
@@ -252,7 +252,7 @@ async def _said(
     record = write.after
     assert record is not None
     content = TopicObject.of(record, write.version).content()
-    if not await _is_shown(request, record.name):
+    if not await _is_shown(request, record):
         content = dict.fromkeys(content) | {"name": content["name"]}
     return WrittenTopic(**content).response(
         status,
@@ -264,13 +264,8 @@ async def _said(
     )
 
 
-async def _is_shown(request: ApiRequest, topic: TopicName) -> bool:
-    """Whether the client may list a topic. If the rules deny it, nothing more is asked; nor if the catalogue decides
-    alone, which has just written the topic.
-    """
-    if not request.services.pipeline.authorization.may_list(request.asker, topic):
+async def _is_shown(request: ApiRequest, written: TopicRecord) -> bool:
+    """Whether the client may list a topic. If the rules deny it, nothing more is asked."""
+    if not request.services.pipeline.authorization.may_list(request.asker, written.name):
         return False
-    if request.services.find.is_plain(topic.namespace):
-        return is_ordinary(topic)
-    (found,) = await request.services.find.by_name(topic_asker(request), [topic])
-    return found.failure is None and found.exists
+    return await request.services.find.shows(topic_asker(request), written)
