@@ -77,9 +77,9 @@ class SparkSettings(BaseModel):
     min_questions: int = Field(default=MIN_QUESTIONS, ge=0)
     #: Share of its questions that a generation may lose against the best of the day. With more it is not published.
     max_question_loss: _Share = MAX_QUESTION_LOSS
-    #: The same for the topics in the namespaces of its questions.
+    #: Share of the topics in the namespaces of its questions that it may lose likewise.
     max_topic_loss: _Share = MAX_TOPIC_LOSS
-    #: The same for the share of asked questions that it covers, in points.
+    #: Points that it may lose of the share of asked questions that it covers, likewise.
     max_coverage_loss: _Share = MAX_COVERAGE_LOSS
 
     @property
