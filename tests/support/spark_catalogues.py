@@ -26,10 +26,10 @@ from broker_core_spark.batch.segments.staged_selectors import KeptSelectors, sta
 from broker_core_spark.batch.segments.tallies import read_tallies
 from broker_core_spark.batch.staging.order_keys import name_of_key, order_key
 from broker_core_spark.batch.staging.sorted_runs import (
-    KeyedNames,
     RunBlock,
     SortedRun,
     joined_names,
+    keyed_names,
     read_blocks,
 )
 from broker_core_spark.batch.staging.staging_area import StagingArea
@@ -145,7 +145,7 @@ def reread_all(store: Store, manifest: Manifest, questions: Iterable[CanonicalQu
     )
 
 
-def keyed(names: Names) -> KeyedNames:
+def keyed(names: Names) -> pa.RecordBatch:
     """Names in any order, as they are staged."""
     keys = {
         (namespace, domain, local): key
@@ -155,7 +155,7 @@ def keyed(names: Names) -> KeyedNames:
         )
     }
     values = pa.array(list(names.values()), pa.large_string())
-    return KeyedNames(pa.array([keys[name] for name in names], pa.large_binary()), (values,))
+    return keyed_names(pa.array([keys[name] for name in names], pa.large_binary()), [values])
 
 
 def _by_place(names: Names) -> Iterator[tuple[str, str, pa.LargeStringArray]]:
@@ -170,7 +170,7 @@ def changes_of(manifest: Manifest, before: Names, now: Names, *, compared: bool)
     firsts = [first_key(stretch[0]) for stretch in manifest.stretches()][1:]
 
     def within(names: Names, number: int) -> dict[tuple[str, str, str], str | None]:
-        keys = keyed(names).keys.to_pylist()
+        keys = keyed(names)["key"].to_pylist()
         return {
             name: value
             for (name, value), key in zip(names.items(), keys, strict=True)
@@ -181,7 +181,7 @@ def changes_of(manifest: Manifest, before: Names, now: Names, *, compared: bool)
     for namespace, domain, column in _by_place(now):
         chosen = pa.array(begins_segment(namespace, domain, column, target=manifest.segment_bytes))
         begins += order_key(namespace, domain, column.filter(chosen)).to_pylist()
-    first = min(keyed(now).keys.to_pylist())
+    first = min(keyed(now)["key"].to_pylist())
     run = SortedRun("", (RunBlock(first, 0, 0, 1),), tuple(begins))
     reuse = SegmentReuse(PreviousGeneration(manifest, ()), dict.fromkeys(range(len(firsts) + 1), ()))
     found: dict[int, NameChanges] = {}
@@ -192,7 +192,7 @@ def changes_of(manifest: Manifest, before: Names, now: Names, *, compared: bool)
             continue
         touched = within(dict.fromkeys(changed), number)
         staged = {name: value for name, value in own.items() if name in touched}
-        found[number] = NameChanges(keyed(staged), tuple(sorted(keyed(touched).keys.to_pylist())))
+        found[number] = NameChanges(keyed(staged), tuple(sorted(keyed(touched)["key"].to_pylist())))
     return found
 
 
@@ -260,5 +260,5 @@ def staged_names(place: StagingArea, runs: Iterable[SortedRun]) -> dict[tuple[st
     rows = joined_names(
         [read_blocks(store, run.path, run.blocks, count) for run in runs if run.blocks], count
     )
-    values = rows.properties[0].to_pylist() if count else [None] * len(rows)
-    return dict(zip(map(name_of_key, rows.keys.to_pylist()), values, strict=True))
+    values = rows["p0"].to_pylist() if count else [None] * len(rows)
+    return dict(zip(map(name_of_key, rows["key"].to_pylist()), values, strict=True))

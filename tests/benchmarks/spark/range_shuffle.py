@@ -39,7 +39,7 @@ from broker_core_spark.batch.spark.run_on_partitions import run_on_partitions
 from broker_core_spark.batch.spark.spark_session import spark_session
 from broker_core_spark.batch.staging.numbered_work import run_numbered
 from broker_core_spark.batch.staging.order_keys import order_key
-from broker_core_spark.batch.staging.sorted_runs import KeyedNames, SortedRun, joined_names, read_blocks
+from broker_core_spark.batch.staging.sorted_runs import SortedRun, joined_names, keyed_names, read_blocks
 from broker_core_spark.batch.staging.staging_area import StagingArea
 from broker_core_spark.store import Store
 from tests.benchmarks.spark.catalogue import NAMESPACES, namespace, write_catalogue
@@ -67,16 +67,14 @@ def _said(keys: pa.LargeBinaryArray) -> bytes:
 def read_runs(_staging: StagingArea, store: Store, _number: int, assignment: TaskAssignment) -> bytes:
     """The work of a numbered task that reads its ranges of the runs, and sorts them."""
     low, high = assignment.segments[0].low, assignment.segments[-1].high
-    parts: list[KeyedNames] = []
+    parts: list[pa.RecordBatch] = []
     for path, blocks in assignment.blocks.items():
         wanted = blocks_within(blocks, low, high)
         if wanted:
-            keys = read_blocks(store, path, wanted, 0).keys
+            keys = read_blocks(store, path, wanted, 0)["key"]
             inside = pc.greater_equal(keys, low)
-            parts.append(
-                KeyedNames(keys.filter(pc.and_(inside, pc.less(keys, high)) if high else inside), ())
-            )
-    keys = joined_names(parts, 0).keys
+            parts.append(keyed_names(keys.filter(pc.and_(inside, pc.less(keys, high)) if high else inside)))
+    keys = joined_names(parts, 0)["key"]
     return _said(keys.take(pa.array(EncodedNames.sorted_rows(keys))))
 
 

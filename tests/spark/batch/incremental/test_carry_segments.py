@@ -16,7 +16,7 @@ from broker_core_spark.batch.build_errors import InvalidCatalogue
 from broker_core_spark.batch.incremental.carry_segments import CarriedSegments, carry_segments
 from broker_core_spark.batch.incremental.changed_names import NameChanges
 from broker_core_spark.batch.segments.tallies import read_tallies
-from broker_core_spark.batch.staging.sorted_runs import KeyedNames
+from broker_core_spark.batch.staging.sorted_runs import keyed_names
 from broker_core_spark.errors import InvalidGeneration
 from broker_core_spark.format.canonical_question import CanonicalQuestion
 from broker_core_spark.format.manifest import FileEntry, Manifest
@@ -184,13 +184,13 @@ def test_a_name_with_two_values_of_a_property_is_refused(store: Store) -> None:
     name = ("a/b", "persistent", "t1")
     former = built(store, {name: "x"}, QUESTIONS[:1])
     twice = [keyed({name: value}) for value in ("x", "y")]
-    keys = pa.concat_arrays([one.keys for one in twice])
-    values = pa.concat_arrays([one.properties[0] for one in twice])
+    keys = pa.concat_arrays([one["key"] for one in twice])
+    values = pa.concat_arrays([one["p0"] for one in twice])
     for more in (("t1", "t1"), ("t2", "t2")):
         renamed = pa.array(
             [key[:-1] + local[-1:].encode() for key, local in zip(keys.to_pylist(), more, strict=True)]
         )
-        staged = KeyedNames(renamed.cast(pa.large_binary()), (values,))
+        staged = keyed_names(renamed.cast(pa.large_binary()), [values])
         with pytest.raises(InvalidCatalogue, match="stands twice"):
             carry_segments(
                 store,

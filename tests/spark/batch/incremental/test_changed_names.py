@@ -12,7 +12,7 @@ from broker_core import EncodedNames
 from broker_core_spark.batch.incremental import changed_names
 from broker_core_spark.batch.incremental.changed_names import NameChanges, StretchChanges
 from broker_core_spark.batch.staging.order_keys import name_of_key, order_key
-from broker_core_spark.batch.staging.sorted_runs import KeyedNames
+from broker_core_spark.batch.staging.sorted_runs import keyed_names
 from broker_core_spark.format.postings_file import StoredPostings
 from broker_core_spark.format.segment_layout import ENTRY
 from broker_core_spark.format.segment_reader import SegmentRun
@@ -68,7 +68,7 @@ def test_changes_are_those_of_sets_of_names(monkeypatch: pytest.MonkeyPatch, way
             pa.array([key.hex() for key in staged], pa.large_string())
             for _ in range(way == "with properties")
         )
-        changes = NameChanges(KeyedNames(pa.array(staged, pa.large_binary()), texts), keys)
+        changes = NameChanges(keyed_names(pa.array(staged, pa.large_binary()), texts), keys)
         pieces = pieces_of(before, 40)
         found = StretchChanges.of(pieces, changes, ("k",) * len(texts))
         made: list[Key] = []
@@ -78,7 +78,7 @@ def test_changes_are_those_of_sets_of_names(monkeypatch: pytest.MonkeyPatch, way
                 place = part.namespace, part.domain
                 former = [] if part.former is None else keys_of(place, part.former.names.names.to_pylist())
                 own = [key for row, key in enumerate(former) if row not in set(part.gone.tolist())]
-                for key, row in zip(part.came.keys.to_pylist(), part.before.tolist(), strict=True):
+                for key, row in zip(part.came["key"].to_pylist(), part.before.tolist(), strict=True):
                     assert row == sum(known < key for known in former) + (key in former)
                     own.append(key)
                 made += sorted(own)

@@ -182,7 +182,7 @@ def test_names_of_several_runs_are_in_order_where_some_that_follow_each_other_ha
         writer = SortedRunWriter(staging)
         runs += [*writer.add("a/b", "persistent", texts(*part), [texts(*part)]), *writer.finish()]
     found = staged_names(staging.open(), {run.path: run.blocks for run in runs}, (b"", b""), 1)
-    keys = found.keys.to_pylist()
+    keys = found["key"].to_pylist()
     assert sorted(keys) == sorted([*(b"a/b\x011" + name.encode() for name in names), b"a/b\x011t0007"])
     assert (keys == sorted(keys)) is (few < 700)
-    assert [key[5:].decode() for key in keys] == found.properties[0].to_pylist()
+    assert [key[5:].decode() for key in keys] == found["p0"].to_pylist()

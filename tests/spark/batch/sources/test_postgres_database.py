@@ -16,7 +16,7 @@ from broker_core_spark.batch.build_errors import InvalidCatalogue, TaskFailed
 from broker_core_spark.batch.job import build
 from broker_core_spark.batch.sources import postgres_database
 from broker_core_spark.batch.sources.postgres_database import PostgresSource
-from broker_core_spark.batch.staging.sorted_runs import KeyedNames, joined_names, read_blocks
+from broker_core_spark.batch.staging.sorted_runs import joined_names, read_blocks
 from broker_core_spark.batch.staging.staging_area import StagingArea
 from tests.support.catalogue_chains import Name, check_chain
 from tests.support.eventually import eventually
@@ -60,7 +60,7 @@ def filled(database: Database, count: int = 5000) -> None:
         )
 
 
-def staged(store: Any, runs: list[Any], properties: int) -> KeyedNames:
+def staged(store: Any, runs: list[Any], properties: int) -> pa.RecordBatch:
     parts = [read_blocks(store, run.path, run.blocks, properties) for run in runs if run.blocks]
     return joined_names(parts, properties)
 
@@ -92,8 +92,8 @@ def test_all_tasks_read_one_snapshot(
             counts[place] = counts.get(place, 0) + count
     assert counts == {("public/large", "persistent"): 5000, ("public/odd", "non-persistent"): len(ODD)}
     rows = staged(staging.open(), runs, 1)
-    assert len(set(rows.keys.to_pylist())) == 5000 + len(ODD)
-    values = rows.properties[0].to_pylist()
+    assert len(set(rows["key"].to_pylist())) == 5000 + len(ODD)
+    values = rows["p0"].to_pylist()
     assert (values.count("eu"), values.count(""), values.count(None)) == (2500, 2500, len(ODD))
 
 

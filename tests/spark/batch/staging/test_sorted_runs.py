@@ -51,18 +51,18 @@ def test_a_run_is_sorted_and_says_what_is_in_it(store: Store, monkeypatch: pytes
     assert run.system == 1
     assert sum(block.rows for block in run.blocks) == 1003
     rows = read_blocks(store, run.path, run.blocks, 1)
-    keys = rows.keys.to_pylist()
+    keys = rows["key"].to_pylist()
     assert keys == sorted(keys)
     assert [block.first for block in run.blocks] == keys[::64]
     by_name = dict(zip(names.to_pylist(), values.to_pylist(), strict=True))
-    for key, value in zip(keys, rows.properties[0].to_pylist(), strict=True):
+    for key, value in zip(keys, rows["p0"].to_pylist(), strict=True):
         namespace, _, local = name_of_key(key)
         assert value == (by_name[local] if namespace == "a/b" else None)
     shown = names.filter(pa.array([name != "__change_events" for name in names.to_pylist()]))
     begins = shown.filter(pa.array(begins_segment("a/b", "persistent", shown, target=4096)))
     assert set(order_key("a/b", "persistent", begins).to_pylist()) <= set(run.segment_starts)
     part = read_blocks(store, run.path, run.blocks[3:5], 1)
-    assert part.keys.to_pylist() == keys[3 * 64 : 5 * 64]
+    assert part["key"].to_pylist() == keys[3 * 64 : 5 * 64]
 
 
 def test_full_runs_are_written_at_once(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,7 +79,7 @@ def test_only_names_within_the_window_are_staged(store: Store) -> None:
     made = writer(store, key_ranges=((low, middle), (high, b"")))
     names = texts("a", "b", "c", "d", "e", "f", "g")
     (run,) = [*made.add("a/b", "persistent", names), *made.finish()]
-    found = [name_of_key(key)[2] for key in read_blocks(store, run.path, run.blocks, 0).keys.to_pylist()]
+    found = [name_of_key(key)[2] for key in read_blocks(store, run.path, run.blocks, 0)["key"].to_pylist()]
     assert found == ["b", "c", "f", "g"]
     assert run.names == {("a/b", "persistent"): 7}
 

@@ -31,7 +31,7 @@ from broker_core_spark.batch.segments.segment_puts import SegmentPuts, SegmentRe
 from broker_core_spark.batch.segments.staged_selectors import KeptSelectors
 from broker_core_spark.batch.segments.tallies import TallyBlock, TallyWriter
 from broker_core_spark.batch.staging.order_keys import local_names, namespace_ranges
-from broker_core_spark.batch.staging.sorted_runs import KeyedNames, joined_names
+from broker_core_spark.batch.staging.sorted_runs import joined_names
 from broker_core_spark.errors import DamagedFile, InvalidGeneration, StoreFailed
 from broker_core_spark.format import (
     NAMES,
@@ -277,15 +277,15 @@ class _Carrying:
 
     def match(self, stretches: Iterable[_Stretch]) -> None:
         """Match the new names of stretches, in order: those of many as fast as those of one."""
-        came: dict[tuple[str, str], list[KeyedNames]] = {}
+        came: dict[tuple[str, str], list[pa.RecordBatch]] = {}
         for names in (one.found.came for one in stretches if one.found is not None):
-            for namespace, domain, low, high in namespace_ranges(names.keys):
-                came.setdefault((namespace, domain), []).append(names.slice(low, high))
+            for namespace, domain, low, high in namespace_ranges(names["key"]):
+                came.setdefault((namespace, domain), []).append(names.slice(low, high - low))
         self.matched = {}
         for place, parts in came.items():
             names = joined_names(parts, len(self.property_keys))
-            own = EncodedNames.of(*place, local_names(names.keys, place[0]), ordered=True)
-            values = dict(zip(self.property_keys, names.properties, strict=True))
+            own = EncodedNames.of(*place, local_names(names["key"], place[0]), ordered=True)
+            values = dict(zip(self.property_keys, names.columns[1:], strict=True))
             selectors = self.selectors.carried(place)
             self.matched[place] = _Matched.of(match_selectors(own, values, selectors, self.patterns))
 
@@ -363,7 +363,7 @@ class _Carrying:
     def _run(self, stretch: StretchChanges, part: RunChanges) -> _Run:
         """A run after its changes."""
         own = EncodedNames.of(
-            part.namespace, part.domain, local_names(part.came.keys, part.namespace), ordered=True
+            part.namespace, part.domain, local_names(part.came["key"], part.namespace), ordered=True
         )
         picked = self.matched[part.namespace, part.domain].next(len(own)) if len(own) else []
         patch = RunPatch(own, part.gone, part.before, picked)

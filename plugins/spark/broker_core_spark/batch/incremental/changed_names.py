@@ -18,7 +18,6 @@ from broker_core import EncodedNames
 from broker_core_spark.arrow_columns import Array, is_ascending
 from broker_core_spark.batch.segments.segment_task import ordered_names
 from broker_core_spark.batch.staging.order_keys import namespace_ranges, order_key, segment_ids
-from broker_core_spark.batch.staging.sorted_runs import KeyedNames
 from broker_core_spark.format import DOMAIN_ORDER, SegmentRun
 
 __all__ = ["NameChanges", "RunChanges", "StretchChanges"]
@@ -37,7 +36,7 @@ class NameChanges:
     ones. Both are empty or ``None`` if they are not known.
     """
 
-    staged: KeyedNames
+    staged: pa.RecordBatch
     keys: tuple[bytes, ...] | None = None
     digest: str = ""
     before: str | None = None
@@ -60,7 +59,7 @@ class RunChanges:
     former: SegmentRun | None
     first: int
     gone: Array
-    came: KeyedNames
+    came: pa.RecordBatch
     before: Array
 
     @property
@@ -81,7 +80,7 @@ class StretchChanges:
     starts: Array
     size: int
     gone: Array
-    came: KeyedNames
+    came: pa.RecordBatch
     before: Array
     twice: int
     all_values: tuple[pa.LargeStringArray, ...] | None
@@ -99,28 +98,28 @@ class StretchChanges:
             changed = pa.array(changes.keys, pa.large_binary())
             rows = np.maximum(segment_ids(runs, changed) - 1, 0)
             same = pc.equal(runs.take(pa.array(rows)), changed).to_numpy(zero_copy_only=False)
-            gone, before = rows[same], segment_ids(runs, came.keys)
+            gone, before = rows[same], segment_ids(runs, came["key"])
             return cls(starts[:-1], len(runs), gone, came, before, len(repeated), None)
         former = runs.keys()
         if property_keys:
             staged, repeated = ordered_names(staged, property_keys)
-            twice, values = len(repeated), staged.properties
-        ordered = changes.digest or is_ascending(staged.keys)
-        found = _difference(former, staged.keys) if ordered else None
+            twice, values = len(repeated), tuple(staged.columns[1:])
+        ordered = changes.digest or is_ascending(staged["key"])
+        found = _difference(former, staged["key"]) if ordered else None
         if found is not None:
             gone, rows, before = found
             return cls(starts[:-1], len(runs), gone, staged.take(rows), before, twice, values)
-        at = pc.index_in(staged.keys, former)
+        at = pc.index_in(staged["key"], former)
         known = at.drop_null().to_numpy()
         if len(known) > len(former) or np.bincount(known, minlength=1).max() > 1:
             staged, repeated = ordered_names(staged, property_keys)
             twice = len(repeated)
-            at = pc.index_in(staged.keys, former)
+            at = pc.index_in(staged["key"], former)
             known = at.drop_null().to_numpy()
         is_new = at.is_null().to_numpy(zero_copy_only=False)
         came, repeated = ordered_names(staged.take(np.flatnonzero(is_new)), property_keys)
         gone = np.setdiff1d(np.arange(len(former)), known, assume_unique=True)
-        before = segment_ids(former, came.keys)
+        before = segment_ids(former, came["key"])
         return cls(starts[:-1], len(runs), gone, came, before, twice + len(repeated), values)
 
     @property
@@ -146,7 +145,8 @@ class StretchChanges:
         names = self.came.take(came)
         before = self.before[came]
         arrived = {
-            (namespace, domain): (low, high) for namespace, domain, low, high in namespace_ranges(names.keys)
+            (namespace, domain): (low, high)
+            for namespace, domain, low, high in namespace_ranges(names["key"])
         }
         first = int(self.starts[number])
         now = first - int(np.searchsorted(self.gone, first))
@@ -168,7 +168,7 @@ class StretchChanges:
                 None if known is None else known[0],
                 now,
                 gone[(gone >= start) & (gone < stop)] - start,
-                names.slice(low, high),
+                names.slice(low, high - low),
                 before[low:high] - start if known is not None else np.zeros(high - low, np.int64),
             )
             now += changes.size

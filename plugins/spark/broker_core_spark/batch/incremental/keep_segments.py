@@ -17,7 +17,7 @@ from broker_core_spark.batch.segments.selector_cost import namespace_costs
 from broker_core_spark.batch.segments.staged_selectors import KeptSelectors, stage_selectors
 from broker_core_spark.batch.segments.task_assignment import blocks_of_runs, equal_shares
 from broker_core_spark.batch.staging.numbered_work import run_numbered
-from broker_core_spark.batch.staging.sorted_runs import SortedRun
+from broker_core_spark.batch.staging.sorted_runs import SortedRun, names_digest
 from broker_core_spark.batch.staging.staging_area import StagingArea
 from broker_core_spark.format import CanonicalQuestion, NameSelector, required_selectors
 from broker_core_spark.store import Store, read_build_record, read_manifest
@@ -146,9 +146,9 @@ def keep_share(
         staged = staged_names(store, record["blocks"], within, len(keys))
         if not record["compared"]:
             return NameChanges(staged, changed)
-        digest = staged.digest()
+        digest = names_digest(staged)
         # Names with the digest of the former ones are in order as they were.
-        if digest != before and not is_ascending(staged.keys):
+        if digest != before and not is_ascending(staged["key"]):
             digest = ""
         return NameChanges(staged, digest=digest, before=before)
 

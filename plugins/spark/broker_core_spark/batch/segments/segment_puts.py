@@ -29,7 +29,7 @@ class SegmentResult:
 
     ``new`` is false if the store had both files. ``duplicates`` counts names that were given more than once. ``digest``
     is the digest of the keys of its whole stretch, if they were read
-    (:meth:`~broker_core_spark.batch.staging.sorted_runs.KeyedNames.digest`).
+    (:func:`~broker_core_spark.batch.staging.sorted_runs.names_digest`).
     """
 
     entry: SegmentEntry

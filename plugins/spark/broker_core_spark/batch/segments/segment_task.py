@@ -39,7 +39,7 @@ from broker_core_spark.batch.staging.order_keys import (
     namespace_ranges,
     segment_ids,
 )
-from broker_core_spark.batch.staging.sorted_runs import KeyedNames, RunBlock, joined_names, read_blocks
+from broker_core_spark.batch.staging.sorted_runs import RunBlock, joined_names, names_digest, read_blocks
 from broker_core_spark.batch.staging.staging_area import StagingArea
 from broker_core_spark.format import (
     FileEntry,
@@ -162,12 +162,12 @@ class _Making:
         rows, twice = ordered_names(staged, property_keys)
         pieces = self._pieces(rows, ranges)
         ahead = 0  # the first piece that is not finished
-        for namespace, domain, low, high in namespace_ranges(rows.keys):
+        for namespace, domain, low, high in namespace_ranges(rows["key"]):
             names = EncodedNames.of(
-                namespace, domain, local_names(rows.keys[low:high], namespace), ordered=True
+                namespace, domain, local_names(rows["key"][low:high], namespace), ordered=True
             )
             values = {
-                key: column[low:high] for key, column in zip(property_keys, rows.properties, strict=True)
+                key: column[low:high] for key, column in zip(property_keys, rows.columns[1:], strict=True)
             }
             selectors, every = self._asked(namespace, domain)
             own: list[_Piece] = []
@@ -200,16 +200,17 @@ class _Making:
             )
         return self.asked[place]
 
-    def _pieces(self, rows: KeyedNames, ranges: Sequence[SegmentRange]) -> list[_Piece]:
+    def _pieces(self, rows: pa.RecordBatch, ranges: Sequence[SegmentRange]) -> list[_Piece]:
         """The segments of these ranges: one each, or several if it would be too large."""
         bounds = [
-            bisect_left(range(len(rows)), part.low, key=lambda row: key_at(rows.keys, row)) for part in ranges
+            bisect_left(range(len(rows)), part.low, key=lambda row: key_at(rows["key"], row))
+            for part in ranges
         ]
         pieces: list[_Piece] = []
         for low, high in pairwise([*bounds, len(rows)]):
             if low < high:
-                starts = _piece_starts(rows.keys[low:high], self.staging.target, self.staging.largest)
-                digest = "" if self.assignment.group else rows.slice(low, high).digest()
+                starts = _piece_starts(rows["key"][low:high], self.staging.target, self.staging.largest)
+                digest = "" if self.assignment.group else names_digest(rows.slice(low, high - low))
                 for number, (start, stop) in enumerate(pairwise([*starts, high - low])):
                     pieces.append(_Piece(low + start, low + stop, number > 0, None, digest=digest))
         return pieces
@@ -257,69 +258,69 @@ _DOMAIN_BYTES: Final = len("non-persistent://") - 1
 
 def staged_names(
     store: Store, runs: Mapping[str, Sequence[RunBlock]], within: tuple[bytes, bytes], properties: int
-) -> KeyedNames:
+) -> pa.RecordBatch:
     """The names of these blocks of runs ``within`` two keys (the second empty: no end).
 
     They are in order if runs that follow each other have most of them, as with an ordered table of which a few rows
     come late. Else they are run by run.
     """
     low, high = within
-    parts: list[KeyedNames] = []
+    parts: list[pa.RecordBatch] = []
     for path, blocks in runs.items():
         wanted = blocks_within(blocks, low, high)
         if not wanted:
             continue
         rows = read_blocks(store, path, wanted, properties)
         # Blocks and their names are in order, so the range is one slice.
-        keys = rows.keys
+        keys = rows["key"]
         first = bisect_left(range(len(rows)), low, key=lambda row, keys=keys: key_at(keys, row))  # type: ignore[misc]
         last = len(rows)
         if high:
             last = bisect_left(range(len(rows)), high, key=lambda row, keys=keys: key_at(keys, row))  # type: ignore[misc]
         if first < last:
-            parts.append(rows.slice(first, last))
+            parts.append(rows.slice(first, last - first))
     parts.sort(key=len, reverse=True)
-    chain: list[KeyedNames] = parts[:1]
-    others: list[KeyedNames] = []
+    chain: list[pa.RecordBatch] = parts[:1]
+    others: list[pa.RecordBatch] = []
     for part in parts[1:]:
-        if key_at(chain[-1].keys, -1) < key_at(part.keys, 0):
+        if key_at(chain[-1]["key"], -1) < key_at(part["key"], 0):
             chain.append(part)
-        elif key_at(part.keys, -1) < key_at(chain[0].keys, 0):
+        elif key_at(part["key"], -1) < key_at(chain[0]["key"], 0):
             chain.insert(0, part)
         else:
             others.append(part)
     few, most = joined_names(others, properties), joined_names(chain, properties)
     if len(few) * _FEW > len(most):
         return joined_names(parts, properties)
-    few = few.take(EncodedNames.sorted_rows(few.keys))
-    places = segment_ids(most.keys, few.keys)
+    few = few.take(EncodedNames.sorted_rows(few["key"]))
+    places = segment_ids(most["key"], few["key"])
     order = np.insert(np.arange(len(most)), places, np.arange(len(few)) + len(most))
     return joined_names([most, few], properties).take(order) if len(few) else most
 
 
-def ordered_names(rows: KeyedNames, property_keys: Sequence[str]) -> tuple[KeyedNames, Array]:
+def ordered_names(rows: pa.RecordBatch, property_keys: Sequence[str]) -> tuple[pa.RecordBatch, Array]:
     """The rows in the order of all names, each name once, and the positions of names that came more than once.
 
     Raises :exc:`InvalidCatalogue` for a name with two values of a property.
     """
     if not len(rows):
         return rows, np.empty(0, np.int64)
-    if is_ascending(rows.keys):
+    if is_ascending(rows["key"]):
         return rows, np.empty(0, np.int64)
-    rows = rows.take(EncodedNames.sorted_rows(rows.keys))
+    rows = rows.take(EncodedNames.sorted_rows(rows["key"]))
     again = np.zeros(len(rows), bool)
-    again[1:] = pc.equal(rows.keys[1:], rows.keys[:-1]).to_numpy(zero_copy_only=False)
+    again[1:] = pc.equal(rows["key"][1:], rows["key"][:-1]).to_numpy(zero_copy_only=False)
     if not again.any():
         return rows, np.empty(0, np.int64)
     at = np.flatnonzero(again)
-    for key, column in zip(property_keys, rows.properties, strict=True):
+    for key, column in zip(property_keys, rows.columns[1:], strict=True):
         one, other = column.take(pa.array(at)), column.take(pa.array(at - 1))
         same = pc.or_(
             pc.fill_null(pc.equal(one, other), False), pc.and_(one.is_null(), other.is_null())
         ).to_numpy(zero_copy_only=False)
         if not same.all():
             row = int(at[int(np.argmin(same))])
-            namespace, domain, local = name_of_key(key_at(rows.keys, row))
+            namespace, domain, local = name_of_key(key_at(rows["key"], row))
             raise InvalidCatalogue(
                 f"Topic '{domain}://{namespace}/{local[:200]}' stands twice in the catalogue, with different values of "
                 f"the property {key!r}"

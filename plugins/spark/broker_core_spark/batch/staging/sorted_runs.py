@@ -12,7 +12,7 @@ import hashlib
 import tempfile
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import BinaryIO, Final, cast
 
@@ -29,11 +29,12 @@ from broker_core_spark.format import begins_segment
 from broker_core_spark.store import Store
 
 __all__ = [
-    "KeyedNames",
     "RunBlock",
     "SortedRun",
     "SortedRunWriter",
     "joined_names",
+    "keyed_names",
+    "names_digest",
     "read_blocks",
 ]
 
@@ -68,34 +69,25 @@ class SortedRun:
     system: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class KeyedNames:
-    """The keys of names, and a column of values for each property key (null: none)."""
+def keyed_names(keys: pa.LargeBinaryArray, properties: Sequence[pa.LargeStringArray] = ()) -> pa.RecordBatch:
+    """Names as they are staged: a column ``key``, and a column of values for each property key (null: none)."""
+    return pa.record_batch([keys, *properties], ["key", *(f"p{number}" for number in range(len(properties)))])
 
-    keys: pa.LargeBinaryArray
-    properties: tuple[pa.LargeStringArray, ...]
 
-    def take(self, rows: Array) -> KeyedNames:
-        """The names of these rows."""
-        index = pa.array(rows)
-        return KeyedNames(self.keys.take(index), tuple(column.take(index) for column in self.properties))
+def joined_names(parts: Sequence[pa.RecordBatch], properties: int) -> pa.RecordBatch:
+    """All names of these parts, one part after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    values = [pa.array([], pa.large_string())] * properties
+    return pa.concat_batches([keyed_names(pa.array([], pa.large_binary()), values), *parts])
 
-    def slice(self, low: int, high: int) -> KeyedNames:
-        """Rows ``low`` to ``high``."""
-        size = high - low
-        return KeyedNames(
-            self.keys.slice(low, size), tuple(column.slice(low, size) for column in self.properties)
-        )
 
-    def __len__(self) -> int:
-        return len(self.keys)
-
-    def digest(self) -> str:
-        """SHA-256 over the lengths of the keys (u32) and the keys, 64 hex digits."""
-        data, offsets = buffer_and_offsets(self.keys)
-        found = hashlib.sha256(np.diff(offsets).astype("<u4").data)
-        found.update(memoryview(data)[int(offsets[0]) : int(offsets[-1])])
-        return found.hexdigest()
+def names_digest(rows: pa.RecordBatch) -> str:
+    """SHA-256 over the lengths of the keys (u32) and the keys, 64 hex digits."""
+    data, offsets = buffer_and_offsets(rows["key"])
+    found = hashlib.sha256(np.diff(offsets).astype("<u4").data)
+    found.update(memoryview(data)[int(offsets[0]) : int(offsets[-1])])
+    return found.hexdigest()
 
 
 class SortedRunWriter:
@@ -109,7 +101,7 @@ class SortedRunWriter:
     def __init__(self, staging: StagingArea) -> None:
         self._staging = staging
         self._store = staging.open()
-        self._parts: list[KeyedNames] = []
+        self._parts: list[pa.RecordBatch] = []
         self._segment_starts: list[pa.LargeBinaryArray] = []
         self._names: Counter[tuple[str, str]] = Counter()
         self._system = 0
@@ -145,20 +137,19 @@ class SortedRunWriter:
             self._system += hidden.true_count
             names = names.filter(shown)
             properties = [column.filter(shown) for column in properties]
-        keys = order_key(namespace, domain, names)
+        rows = keyed_names(order_key(namespace, domain, names), properties)
         if self._staging.key_ranges is not None:
-            inside = pa.array(_within(keys, self._staging.key_ranges))
-            names, keys = names.filter(inside), keys.filter(inside)
-            properties = [column.filter(inside) for column in properties]
+            inside = pa.array(_within(rows["key"], self._staging.key_ranges))
+            names, rows = names.filter(inside), rows.filter(inside)
         if not len(names):
             return
         begins = begins_segment(namespace, domain, names, target=self._staging.target)
-        self._segment_starts.append(keys.filter(pa.array(begins)))
-        for low in range(0, len(names), RUN_ROWS):
-            part = KeyedNames(keys, tuple(properties)).slice(low, min(low + RUN_ROWS, len(names)))
+        self._segment_starts.append(rows["key"].filter(pa.array(begins)))
+        for low in range(0, len(rows), RUN_ROWS):
+            part = rows.slice(low, RUN_ROWS)
             self._parts.append(part)
             self._rows += len(part)
-            self._bytes += sum(_size(column) for column in (part.keys, *part.properties))
+            self._bytes += part.nbytes
             if self._rows >= RUN_ROWS or self._bytes >= RUN_BYTES:
                 yield self._flush()
 
@@ -174,13 +165,13 @@ class SortedRunWriter:
             path = f"{self._staging.folder}-{uuid.uuid4().hex}.run"
             rows = joined_names(self._parts, len(self._staging.property_keys))
             self._parts.clear()
-            rows = rows.take(EncodedNames.sorted_rows(rows.keys))
+            rows = rows.take(EncodedNames.sorted_rows(rows["key"]))
             with tempfile.SpooledTemporaryFile(max_size=RUN_BYTES) as file:
                 for low in range(0, len(rows), BLOCK_ROWS):
-                    part = rows.slice(low, min(low + BLOCK_ROWS, len(rows)))
+                    part = rows.slice(low, BLOCK_ROWS)
                     start = file.tell()
                     file.write(_encoded(part))
-                    blocks.append(RunBlock(part.keys[0].as_py(), start, file.tell(), len(part)))
+                    blocks.append(RunBlock(part["key"][0].as_py(), start, file.tell(), len(part)))
                 file.seek(0)
                 self._store.put_new(path, cast(BinaryIO, file))
         cuts = sorted({key for part in self._segment_starts for key in part.to_pylist()})
@@ -189,11 +180,6 @@ class SortedRunWriter:
         self._names.clear()
         self._system = self._rows = self._bytes = 0
         return run
-
-
-def _size(column: pa.LargeBinaryArray | pa.LargeStringArray) -> int:
-    offsets = buffer_and_offsets(column)[1]
-    return int(offsets[-1] - offsets[0]) + 8 * len(column)
 
 
 def _within(keys: pa.LargeBinaryArray, key_ranges: KeyRanges) -> Array:
@@ -206,39 +192,20 @@ def _within(keys: pa.LargeBinaryArray, key_ranges: KeyRanges) -> Array:
     return result
 
 
-def _encoded(rows: KeyedNames) -> pa.Buffer:
+def _encoded(rows: pa.RecordBatch) -> pa.Buffer:
     sink = pa.BufferOutputStream()
-    names = ["key", *(f"p{number}" for number in range(len(rows.properties)))]
-    batch = pa.record_batch([rows.keys, *rows.properties], names)
     options = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
-    with pa.ipc.new_stream(sink, batch.schema, options=options) as writer:
-        writer.write_batch(batch)
+    with pa.ipc.new_stream(sink, rows.schema, options=options) as writer:
+        writer.write_batch(rows)
     return sink.getvalue()
 
 
-def read_blocks(store: Store, path: str, blocks: Iterable[RunBlock], properties: int) -> KeyedNames:
+def read_blocks(store: Store, path: str, blocks: Sequence[RunBlock], properties: int) -> pa.RecordBatch:
     """The names of neighbouring blocks of a run, in order."""
-    wanted = list(blocks)
-    start, stop = wanted[0].start, wanted[-1].stop
-    data = memoryview(store.get_range(path, start, stop))
-    parts: list[KeyedNames] = []
-    for block in wanted:
-        source = pa.BufferReader(data[block.start - start : block.stop - start])
-        with pa.ipc.open_stream(source) as reader:
-            for batch in reader:
-                keys, *values = batch.columns
-                parts.append(KeyedNames(keys, tuple(values)))
+    start = blocks[0].start
+    data = memoryview(store.get_range(path, start, blocks[-1].stop))
+    parts: list[pa.RecordBatch] = []
+    for block in blocks:
+        with pa.ipc.open_stream(pa.BufferReader(data[block.start - start : block.stop - start])) as reader:
+            parts += reader
     return joined_names(parts, properties)
-
-
-def joined_names(parts: Sequence[KeyedNames], properties: int) -> KeyedNames:
-    if len(parts) == 1:
-        return parts[0]
-    if not parts:
-        return KeyedNames(
-            pa.array([], pa.large_binary()), tuple(pa.array([], pa.large_string()) for _ in range(properties))
-        )
-    return KeyedNames(
-        pa.concat_arrays([part.keys for part in parts]),
-        tuple(pa.concat_arrays([part.properties[number] for part in parts]) for number in range(properties)),
-    )
