@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from enum import StrEnum
 from functools import partial
@@ -271,59 +271,57 @@ def build(
     The last line that is printed is one object of JSON about the result. Patterns that no broker evaluates are reported
     and left out; anything else that is wrong ends the job, and the generation that is published stays as it is.
     """
-    runs: list[BuildRun] = []
+    run: BuildRun | None = None
 
     def published() -> str:
-        done = next((run.published for run in runs if run.published), None)
-        return "nothing was published" if done is None else f"{done.generation[:12]} is published"
+        done = run and run.published
+        return f"{done.generation[:12]} is published" if done else "nothing was published"
 
     def clean_up() -> None:
-        # Tasks may have written until the session ended.
-        for run in runs:
+        if run is not None:  # tasks may have written until the session ended
             run.remove_staged(open_store(out, chosen_options(out, store_options)))
 
     # The imports take a second or two: a signal may come in them.
     with ended_by_signals("spark build", published, cleanup=clean_up):
-        from broker_core_spark.batch import PublishRefused, check_rows, spark_session
+        from broker_core_spark.batch import (
+            OutputFailed,
+            PublishRefused,
+            check_rows,
+            spark_session,
+            write_metrics,
+        )
         from broker_core_spark.batch import build as build_generation
         from broker_core_spark.store import BuildRun, open_store
 
         options = chosen_options(out, store_options)
-        results: list[BuildResult] = []
+        result: BuildResult | None = None
         try:
-            with _measured(metrics, results, options), ExitStack() as stack:
-                keys = selecting_keys(property_keys)
-                settings = build_settings()
-                gates = publish_gates(
-                    settings,
-                    min_questions=min_questions,
-                    max_question_loss=max_question_loss,
-                    max_topic_loss=max_topic_loss,
-                    max_coverage_loss=max_coverage_loss,
-                    allow_shrink=allow_shrink or None,
-                )
-                spark_settings = parse_pairs("--conf", conf)
-                always = settings.always if always is None else always
-                sources = _sources(catalogue, broker, namespace)
-                _check_places(
-                    out,
-                    (sources, namespace, where, changes),
-                    (patterns, always),
-                    (report, _metrics_file(metrics)),
-                    (export_parquet, export_matches, history),
-                    options,
-                )
-                check_rows(
-                    [source for source in (patterns, always) if source is not None],
-                    property_keys=keys,
-                    store_options=options,
-                    strict=strict,
-                )
-                longest = broker_settings().max_pattern_length
-                run = BuildRun()
-                runs.append(run)
-                spark = stack.enter_context(spark_session(master=master, conf=spark_settings))
-                shown = stack.enter_context(_progress(progress))
+            keys = selecting_keys(property_keys)
+            settings = build_settings()
+            gates = publish_gates(
+                settings,
+                min_questions=min_questions,
+                max_question_loss=max_question_loss,
+                max_topic_loss=max_topic_loss,
+                max_coverage_loss=max_coverage_loss,
+                allow_shrink=allow_shrink or None,
+            )
+            spark_settings = parse_pairs("--conf", conf)
+            always = settings.always if always is None else always
+            questions = [patterns] if always is None else [patterns, always]
+            sources = _sources(catalogue, broker, namespace)
+            _check_places(
+                out,
+                (sources, namespace, where, changes),
+                questions,
+                (report, metrics),
+                (export_parquet, export_matches, history),
+                options,
+            )
+            check_rows(questions, property_keys=keys, store_options=options, strict=strict)
+            longest = broker_settings().max_pattern_length
+            run = BuildRun()
+            with spark_session(master=master, conf=spark_settings) as spark, _progress(progress) as shown:
                 result = build_generation(
                     spark,
                     catalogue=sources,
@@ -351,15 +349,20 @@ def build(
                     store_options=options,
                     run=run,
                 )
-                results.append(result)
-        except PublishRefused as error:
-            say(str(error))
-            raise typer.Exit(EXIT_REFUSED) from error
-        except BrokerCoreError:
-            for result in results:  # it is published, though its report or its metrics are not
-                _tell(result)
+            _tell(result)
+        except BaseException as error:
+            if isinstance(error, OutputFailed):
+                result = error.result
+            if metrics is not None:
+                _measure_failure(metrics, result, options)
+            if isinstance(error, PublishRefused):
+                say(str(error))
+                raise typer.Exit(EXIT_REFUSED) from error
+            if result is not None and isinstance(error, BrokerCoreError):
+                _tell(result)  # it is published, though its report is not
             raise
-        _tell(result)
+        if metrics is not None:
+            write_metrics(metrics, result, options)
 
 
 def _tell(result: BuildResult) -> None:
@@ -406,12 +409,15 @@ def _sources(
 def _check_places(
     out: str,
     catalogue: tuple[Sequence[str | RunningBroker], str | None, str | None, str | None],
-    patterns: Iterable[str | None],
+    patterns: Iterable[str],
     files: Iterable[str | None],
     tables: Iterable[str | None],
     options: dict[str, str],
 ) -> None:
-    """Raise unless each place answers, before Spark starts and long before the build ends."""
+    """Raise unless each place answers, before Spark starts and long before the build ends.
+
+    A push gateway is not asked, nor a place that Spark's connectors write.
+    """
     from broker_core_spark.batch import (
         check_catalogue,
         check_folder,
@@ -429,8 +435,7 @@ def _check_places(
         )
     check_reached(open_store(out, options))
     for source in patterns:
-        if source is not None:
-            within(source, partial(check_patterns, source, options))
+        within(source, partial(check_patterns, source, options))
     for address in files:
         if address is not None and not is_of_spark(address):
             within(address, addressed_file(address, options).check_writable)
@@ -450,40 +455,17 @@ def _progress(shown: ShownProgress) -> AbstractContextManager[Progress | None]:
     return nullcontext()
 
 
-@contextmanager
-def _measured(address: str | None, results: list[BuildResult], options: dict[str, str]) -> Iterator[None]:
-    """Writes the metrics of the result that is put into ``results``, or the metrics of a build that did not publish.
-
-    A build that failed after it published has both: it did not succeed, and this is its generation.
-    """
-    from broker_core_spark.batch import OutputFailed, redacted_source, write_metrics
+def _measure_failure(address: str, result: BuildResult | None, options: dict[str, str]) -> None:
+    """Write the metrics of a build that failed: with those of its generation, if it has published one."""
+    from broker_core_spark.batch import redacted_source, write_metrics
     from broker_core_spark.store import within
 
+    write = partial(write_metrics, address, result, options, succeeded=False)
     try:
-        yield
-    except BaseException as error:
-        if isinstance(error, OutputFailed):
-            results.append(error.result)
-        if address is not None:
-            result = results[-1] if results else None
-            try:
-                # The place of the metrics may be the one that gives no answer.
-                within(
-                    redacted_source(address),
-                    partial(write_metrics, address, result, options, succeeded=False),
-                    _METRICS_SECONDS,
-                )
-            except BrokerCoreError as failed:
-                _say(str(failed))
-        raise
-    if address is not None:
-        write_metrics(address, results[-1], options)
-
-
-def _metrics_file(address: str | None) -> str | None:
-    from broker_core_spark.batch import is_push_gateway
-
-    return None if address is None or is_push_gateway(address) else address
+        # The place of the metrics may be the one that gives no answer.
+        within(redacted_source(address), write, _METRICS_SECONDS)
+    except BrokerCoreError as error:
+        _say(str(error))
 
 
 def _say(text: str) -> None:
