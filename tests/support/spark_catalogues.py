@@ -6,6 +6,7 @@ import io
 import json
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -246,6 +247,19 @@ def result_of(
         segments_written=len(reread.segments),
         segments_kept=0,
         tasks=1,
+        builder={
+            "user": "ann",
+            "host": "host1",
+            "pid": 7,
+            "run": "run1",
+            "version": "0.1",
+            "spark": "4.1.0",
+            "python": "3.12.0",
+            "application": "app-7",
+        },
+        began=datetime(2026, 3, 1, 10, tzinfo=UTC),
+        published=datetime(2026, 3, 1, 10, 15, tzinfo=UTC),
+        seconds={"total": 2.5},
     )
 
 

@@ -7,11 +7,11 @@ import os
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from broker_core.listing.hashes.topics_hash import topics_hash
-from broker_core_spark.batch.build_result import HISTORY_SCHEMA
-from broker_core_spark.batch.builder import Builder
+from broker_core_spark.batch.build_result import HISTORY_SCHEMA, this_builder
 from broker_core_spark.batch.job import BuildResult, build
 from broker_core_spark.store import open_store
 from broker_core_spark.store.build_and_gc_marks import user_name
@@ -42,6 +42,12 @@ def test_the_line_has_what_a_program_asks_for(tmp_path: Path) -> None:
     assert record["refused"] == len(result.refused) == 1
     assert record["refused_patterns"][0]["pattern"] == "a/b/(?=y)"
     assert record["unknown_namespaces"] == ["a/none"]
+
+
+def test_a_session_that_does_not_give_its_application() -> None:
+    session: Any = SimpleNamespace(version="4.1.0")
+    builder = this_builder(session, "run1")
+    assert (builder["run"], builder["spark"], builder["application"]) == ("run1", "4.1.0", "")
 
 
 def test_a_notebook_shows_a_table_without_markup_of_names(tmp_path: Path) -> None:
@@ -76,8 +82,6 @@ def test_the_row_of_a_build(spark: SparkSession, tmp_path: Path) -> None:
     rows = [{"namespace": "a/b", "pattern": "a/b/x.*"}, {"namespace": "no/where", "pattern": "x"}]
     result = replace(
         result_of(tmp_path / "store", rows, {"a/b": ["x1"]}),
-        builder=Builder("ann", "host1", 7, "run1", "0.1", "4.1.0", "3.12.0"),
-        began=WHEN,
         published=WHEN,
         seconds={"total": 2.5},
     )
@@ -86,7 +90,6 @@ def test_the_row_of_a_build(spark: SparkSession, tmp_path: Path) -> None:
     (row,) = table.to_pylist()
     assert (row["published"], row["seconds"], row["questions"], row["matches"]) == (WHEN, 2.5, 1, 1)
     assert (row["user"], row["left_out"], row["coverage"], row["added"]) == ("ann", 1, 0.5, None)
-    assert replace(result, builder=None).history_table().column("user").to_pylist() == [None]
     assert result.history_frame(spark).toArrow().to_pylist() == [row]
 
 

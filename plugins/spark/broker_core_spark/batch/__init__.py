@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         parse_question_row,
         refusal_reason,
     )
-    from broker_core_spark.batch.reports.build_metrics import is_push_gateway, write_metrics
+    from broker_core_spark.batch.reports.build_metrics import write_metrics
     from broker_core_spark.batch.source_address import is_of_spark
     from broker_core_spark.batch.source_redaction import redacted_source
     from broker_core_spark.batch.sources.open_catalogue import check_catalogue
@@ -47,7 +47,6 @@ __all__ = [
     "check_rows",
     "follow_table",
     "is_of_spark",
-    "is_push_gateway",
     "parse_json_line",
     "parse_last_asked",
     "parse_question_row",
@@ -74,7 +73,6 @@ _HOMES: Final = {
     "check_rows": ".questions.load_questions",
     "follow_table": ".followed_table",
     "is_of_spark": ".source_address",
-    "is_push_gateway": ".reports.build_metrics",
     "parse_json_line": ".questions.parse_question_row",
     "parse_last_asked": ".questions.parse_question_row",
     "parse_question_row": ".questions.parse_question_row",

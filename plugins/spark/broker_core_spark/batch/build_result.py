@@ -1,27 +1,32 @@
-"""The result of a build: the published generation, and the results of its questions."""
+"""The result of a build: the published generation, the results of its questions, and its builder."""
 
 from __future__ import annotations
 
+import os
+import platform
+import socket
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
+from dataclasses import dataclass, field
+from datetime import datetime
 from html import escape
+from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
 from broker_core_spark.batch.build_errors import BatchError
-from broker_core_spark.batch.builder import Builder
 from broker_core_spark.batch.generation_differences import GenerationDifferences
 from broker_core_spark.batch.matches.matches_export import matches_frame
+from broker_core_spark.batch.progress.described_job import classic_context
 from broker_core_spark.batch.questions.load_questions import LoadedQuestions, RefusedPattern
 from broker_core_spark.batch.segments.question_totals import QuestionTotals
 from broker_core_spark.format import CanonicalQuestion, Manifest
+from broker_core_spark.store import user_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["HISTORY_SCHEMA", "TOTALS_SCHEMA", "BuildResult", "OutputFailed"]
+__all__ = ["HISTORY_SCHEMA", "TOTALS_SCHEMA", "BuildResult", "OutputFailed", "this_builder"]
 
 TOTALS_SCHEMA: Final = pa.schema(
     [
@@ -87,7 +92,8 @@ class BuildResult:
     """The result of a build. ``totals`` are in the order of the questions.
 
     ``seconds`` are by step, ``task_seconds`` the processor's for each task that made segments. ``patterns`` is the
-    source of questions without secrets. ``differences`` are the ones to the generation before, if it could be read.
+    source of questions without secrets. ``builder`` is that of :func:`this_builder`. ``differences`` are the ones to
+    the generation before, if it could be read.
     """
 
     generation: str
@@ -104,6 +110,9 @@ class BuildResult:
     segments_written: int
     segments_kept: int
     tasks: int
+    builder: Mapping[str, Any]
+    began: datetime
+    published: datetime
     seconds: Mapping[str, float] = field(default_factory=dict)
     #: Rows of the catalogue that the condition of the build leaves out.
     rows_left_out: int = 0
@@ -112,9 +121,6 @@ class BuildResult:
     incremental: bool = False
     #: The reason why an incremental build kept nothing of the published generation; empty if it did, or there was none.
     full_because: str = ""
-    builder: Builder | None = None
-    began: datetime | None = None
-    published: datetime | None = None
     differences: GenerationDifferences | None = None
     #: Kept segments whose postings are new, because their namespaces are asked other questions.
     postings_written: int = 0
@@ -165,19 +171,17 @@ class BuildResult:
 
     def history_table(self) -> pa.Table:
         """The row of a build."""
-        record, builder = self.record(), self.builder
-        differences = record["differences"] or {}
-        row = {name: record.get(name) for name in HISTORY_SCHEMA.names} | {
+        record = self.record()
+        row = {
+            **(record["differences"] or {}),
+            **self.builder,
+            **record,
             "published": self.published,
             "began": self.began,
-            "seconds": self.seconds.get("total"),
-            "user": builder.user if builder else None,
-            "host": builder.host if builder else None,
-            "application": builder.application if builder else None,
+            "seconds": self.seconds["total"],
             "patterns": self.patterns,
             "incremental": self.incremental,
             "left_out": len(self.left_out),
-            **{name: differences.get(name) for name in ("added", "removed", "changed")},
         }
         return pa.Table.from_pylist([row], schema=HISTORY_SCHEMA)
 
@@ -202,7 +206,7 @@ class BuildResult:
             self.store,
             dict(store_options or {}),
             self.manifest,
-            self.published or datetime.now(UTC),
+            self.published,
             matches=self.totals.matches,
             tasks=partitions,
         )
@@ -210,7 +214,6 @@ class BuildResult:
     def _repr_html_(self) -> str:
         """The table that notebooks show."""
         record = self.record()
-        seconds = f"{self.seconds['total']:.1f}" if "total" in self.seconds else "-"
         rows = {
             "Generation": f"{self.generation[:12]} (number {self.number})",
             "Catalogue": self.catalogue,
@@ -220,7 +223,7 @@ class BuildResult:
             },
             "Questions left out": f"{len(self.left_out):,}",
             "Coverage": "-" if self.coverage is None else f"{self.coverage:.1%}",
-            "Seconds": seconds,
+            "Seconds": f"{self.seconds['total']:.1f}",
         }
         lines = (f"<tr><th>{escape(what)}</th><td>{escape(said)}</td></tr>" for what, said in rows.items())
         return f"<table>{''.join(lines)}</table>"
@@ -231,9 +234,9 @@ class BuildResult:
         del record["refused_patterns"], record["store"]
         return {
             "version": _RECORD_VERSION,
-            "builder": asdict(self.builder) if self.builder else None,
-            "began": self.began.isoformat() if self.began else None,
-            "published": self.published.isoformat() if self.published else None,
+            "builder": self.builder,
+            "began": self.began.isoformat(),
+            "published": self.published.isoformat(),
             "patterns": self.patterns,
             "incremental": self.incremental,
             "task_seconds": [round(seconds, 3) for seconds in sorted(self.task_seconds)[-1000:]],
@@ -281,3 +284,25 @@ class BuildResult:
             "partitions": self.tasks,
             "seconds": {what: round(seconds, 3) for what, seconds in self.seconds.items()},
         }
+
+
+def this_builder(spark: SparkSession, run: str) -> dict[str, Any]:
+    """The builder that this process is, as its record has it: user, host, process, run and versions.
+
+    ``application`` is the id of the Spark application; empty through Spark Connect, which does not give it.
+    """
+    context = classic_context(spark)
+    try:
+        plugin = version("broker-core-spark")
+    except PackageNotFoundError:
+        plugin = "unknown"
+    return {
+        "user": user_name(),
+        "host": socket.gethostname(),
+        "pid": os.getpid(),
+        "run": run,
+        "version": plugin,
+        "spark": str(spark.version),
+        "python": platform.python_version(),
+        "application": "" if context is None else str(context.applicationId),
+    }

@@ -6,7 +6,6 @@ A build leaves the key, the count and the hash of each of its questions for the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
@@ -73,32 +72,25 @@ def differences_to(
     """Differences of ``totals`` to the generation before, whose :func:`totals_file` is ``totals_before``."""
     lines = [question.line for question in totals.questions]
     keys = pa.array(map(line_key, lines), _SCHEMA.field("key").type)
-    table = _totals_of(totals_before)
+    table = _SCHEMA.empty_table()
+    if totals_before is not None:
+        with suppress(pa.ArrowException, OSError):  # a file that is none has no totals
+            table = pq.read_table(pa.BufferReader(totals_before), schema=_SCHEMA)
     at = pc.index_in(keys, value_set=table["key"]).fill_null(-1).to_numpy()
     known = at >= 0
     counts_before = np.full(len(lines), UNKNOWN, np.int64)
     counts_before[known] = table["count"].to_numpy()[at[known]]
     changed = known & (counts_before != totals.counts)
     changed[known] |= table["crc"].to_numpy()[at[known]] != totals.crcs[known]
+    removed: list[CanonicalQuestion] = []
+    for line in sorted(before.lines.difference(lines)):
+        with suppress(ValueError, RecursionError):  # a damaged line is no question that went
+            removed.append(CanonicalQuestion.parse(line))
     return GenerationDifferences(
         before.generation,
         np.array([line not in before.lines for line in lines], bool),
         counts_before,
         changed,
-        tuple(_parsed(before.lines - set(lines))),
+        tuple(removed),
         len(table) > 0 or not before.lines,
     )
-
-
-def _parsed(lines: frozenset[bytes]) -> Iterator[CanonicalQuestion]:
-    for line in sorted(lines):
-        with suppress(ValueError, RecursionError):  # a damaged line is no question that went
-            yield CanonicalQuestion.parse(line)
-
-
-def _totals_of(data: bytes | None) -> pa.Table:
-    """The totals in a file. Empty without one, and for a file that is none."""
-    if data is not None:
-        with suppress(pa.ArrowException, OSError):
-            return pq.read_table(pa.BufferReader(data), schema=_SCHEMA)
-    return _SCHEMA.empty_table()

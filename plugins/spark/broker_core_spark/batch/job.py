@@ -24,8 +24,7 @@ from broker_core.errors import BrokerCoreError
 from broker_core.plugin_cli import RunningBroker
 from broker_core.quantities import counted
 from broker_core_spark.batch.build_errors import BatchError, NothingToKeep
-from broker_core_spark.batch.build_result import BuildResult, OutputFailed
-from broker_core_spark.batch.builder import Builder
+from broker_core_spark.batch.build_result import BuildResult, OutputFailed, this_builder
 from broker_core_spark.batch.generation_differences import differences_to, totals_file
 from broker_core_spark.batch.incremental.carry_segments import CarriedSegments
 from broker_core_spark.batch.incremental.keep_segments import keep_segments
@@ -171,8 +170,7 @@ def build(
                 strict=strict,
             )
             keys = loaded.property_keys
-            not_read: list[str] = []
-            before = published_before(place, not_read.append)
+            before, not_compared = published_before(place)
             had = had_before(place, before, loaded)
         source = open_catalogue(catalogue, spark=spark, namespace=namespace, where=where, changes=changes)
         place.check()
@@ -273,11 +271,11 @@ def build(
         patterns=_shown(patterns),
         incremental=incremental,
         full_because=full_because,
-        builder=Builder.this_process(spark, building.run.id),
+        builder=this_builder(spark, building.run.id),
         began=began,
         published=published.when,
         differences=differences_to(before, totals, totals_before) if before else None,
-        not_compared="".join(not_read),
+        not_compared=not_compared,
         matches_export=(
             ""
             if export_matches is None

@@ -7,7 +7,8 @@ losses add up.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import islice
@@ -24,7 +25,7 @@ from broker_core_spark.settings import (
     MAX_TOPIC_LOSS,
     MIN_QUESTIONS,
 )
-from broker_core_spark.store import PublishedPointer, Store, read_manifest, read_pointers
+from broker_core_spark.store import PublishedPointer, Store, read_manifest, read_pointers, readable_pointers
 
 __all__ = [
     "HadBefore",
@@ -45,6 +46,8 @@ _DAY: Final = timedelta(days=1)
 #: The most pointers of a day that are read, and generations that are compared with: their questions are read.
 _MOST_POINTERS: Final = 200
 _MOST_COMPARED: Final = 24
+#: A generation that cannot be read (any more) is not compared with.
+_UNREADABLE: Final = (InvalidGeneration, NoSuchGeneration, DamagedFile)
 
 
 class PublishRefused(BatchError):
@@ -79,7 +82,7 @@ class PublishedBefore:
 @dataclass(frozen=True, slots=True)
 class HadBefore:
     """The part of present questions that a generation has: its ``questions``, the ``topics`` in their namespaces, and
-    ``times`` that its questions are asked.
+    ``times`` that its questions are asked. ``generation`` is the beginning of its id.
     """
 
     generation: str
@@ -88,32 +91,23 @@ class HadBefore:
     times: int
 
 
-def published_before(
-    store: Store, not_read: Callable[[str], object] = lambda _: None
-) -> PublishedBefore | None:
+def published_before(store: Store) -> tuple[PublishedBefore | None, str]:
     """The generation that is published now, or that of the newest readable pointer.
 
-    ``None`` without one, and for one that cannot be read any more. ``not_read`` is called with the reason why the gates
-    have nothing to compare with, or an older generation.
+    ``None`` without one, and for one that cannot be read any more. The text is the reason why the gates have nothing to
+    compare with, or an older generation; empty if they compare with what is published.
     """
-    torn: InvalidGeneration | None = None
-    for pointer in read_pointers(store):
-        if isinstance(pointer, PublishedPointer):
-            break
-        torn = torn or pointer
-    else:
-        if torn is not None:
-            not_read(f"no pointer can be read: {torn}")
-        return None
+    newest = next(read_pointers(store), None)
+    pointer = next(readable_pointers(store), None)
+    torn = isinstance(newest, InvalidGeneration)
+    if pointer is None:
+        return None, f"no pointer can be read: {newest}" if torn else ""
     name = f"generation {pointer.generation[:12]}"
     try:
         found = _read(store, pointer.generation)
-    except (InvalidGeneration, NoSuchGeneration, DamagedFile) as error:
-        not_read(f"{name} cannot be read: {error.reason if isinstance(error, InvalidGeneration) else error}")
-        return None
-    if torn is not None:
-        not_read(f"{torn}; they compared with {name}, the newest that a pointer names")
-    return found
+    except _UNREADABLE as error:
+        return None, f"{name} cannot be read: {getattr(error, 'reason', error)}"
+    return found, f"{newest}; they compared with {name}, the newest that a pointer names" if torn else ""
 
 
 def _read(store: Store, generation: str) -> PublishedBefore:
@@ -140,32 +134,29 @@ def had_before(
     times = {question.line: count for question, count in {**loaded.refused_times, **loaded.times}.items()}
     named = {question.namespace for question in loaded.questions}
     oldest = (now or datetime.now(UTC)) - _DAY
-    others: dict[str, None] = {}
+    others: list[str] = []
     for pointer in islice(read_pointers(store), _MOST_POINTERS):
         if isinstance(pointer, PublishedPointer):
             if others and pointer.when < oldest:
                 break
-            others[pointer.generation] = None
+            others.append(pointer.generation)
             if pointer.anew:
                 break
-    others.pop(before.generation, None)
+    chosen = [generation for generation in dict.fromkeys(others) if generation != before.generation]
     # If there are too many, a choice spread over the day.
-    step = -(-len(others) // _MOST_COMPARED) or 1
+    step = -(-len(chosen) // _MOST_COMPARED) or 1
     found = [_measured(before, times, named)]
-    for generation in list(others)[::-step]:
-        try:
+    for generation in chosen[::-step]:
+        with suppress(*_UNREADABLE):
             found.append(_measured(_read(store, generation), times, named))
-        except (InvalidGeneration, NoSuchGeneration, DamagedFile):
-            continue
     return tuple(found)
 
 
 def _measured(one: PublishedBefore, times: Mapping[bytes, int], named: Collection[str]) -> HadBefore:
-    topics = sum(count for namespace, count in one.topics.items() if namespace in named)
     return HadBefore(
-        one.generation,
+        one.generation[:12],
         len(one.lines),
-        topics,
+        sum(count for namespace, count in one.topics.items() if namespace in named),
         sum(count for line, count in times.items() if line in one.lines),
     )
 
@@ -177,8 +168,26 @@ def check_questions(
     loaded: LoadedQuestions,
 ) -> None:
     """Raise :exc:`PublishRefused` for too few ``questions`` of the ``loaded`` ones, before they are matched."""
-    if not gates.allow_shrink:
-        _refuse(_question_faults(gates, before, questions, loaded))
+    faults: list[str] = []
+    if len(questions) < gates.min_questions:
+        had = f", and generation {before[0].generation} has {before[0].questions:,}" if before else ""
+        faults.append(
+            f"{counted(len(questions), 'question', spec=',')}{had}: at least {gates.min_questions:,} (min_questions)"
+        )
+    if before:
+        most = max(before, key=lambda one: one.questions)
+        faults += _loss("question", "", len(questions), most.questions, gates.max_question_loss, most)
+    if before and loaded.times_asked:
+        # All are measured by present questions. A question that is refused now may have been precomputed before.
+        has = sum(loaded.times[question] for question in questions) / loaded.times_asked
+        best = max(before, key=lambda one: one.times)
+        had_share = best.times / loaded.times_asked
+        if had_share - has > gates.max_coverage_loss + _ROUNDING:
+            faults.append(
+                f"{has:.1%} of what is asked is covered, and generation {best.generation} covers {had_share:.1%}: "
+                f"at most {100 * gates.max_coverage_loss:g} points less (max_coverage_loss)"
+            )
+    _refuse(gates, faults)
 
 
 def check_topics(
@@ -188,60 +197,30 @@ def check_topics(
     segments: Iterable[SegmentEntry],
 ) -> None:
     """Raise :exc:`PublishRefused` for too few topics in the segments of a generation."""
-    if gates.allow_shrink or not before:
-        return
-    # A namespace that nobody asks about any more may go.
-    named = {question.namespace for question in loaded.questions}
-    has = sum(count for segment in segments for namespace, _, count in segment.runs if namespace in named)
-    best = max(before, key=lambda one: one.topics)
-    _refuse(
-        _loss("topic", " in the namespaces of the questions", has, best.topics, gates.max_topic_loss, best)
+    if before:
+        # A namespace that nobody asks about any more may go.
+        named = {question.namespace for question in loaded.questions}
+        has = sum(count for segment in segments for namespace, _, count in segment.runs if namespace in named)
+        best = max(before, key=lambda one: one.topics)
+        where = " in the namespaces of the questions"
+        _refuse(gates, _loss("topic", where, has, best.topics, gates.max_topic_loss, best))
+
+
+def _loss(what: str, where: str, has: int, had: int, most: float, before: HadBefore) -> list[str]:
+    """The fault of a generation that lost more than ``most``, a share of what it ``had``."""
+    if had - has <= most * had + _ROUNDING:
+        return []
+    # In tenths of a percent, rounded up: it reads as more than the most.
+    lost = -((has - had) * 1000 // had)
+    fault = (
+        f"{counted(has, what, spec=',')}{where}, and generation {before.generation} has {had:,}: a loss of "
+        f"{lost / 10:.1f}%, at most {most:.1%} (max_{what}_loss)"
     )
+    return [fault]
 
 
-def _question_faults(
-    gates: PublishGates,
-    before: Sequence[HadBefore],
-    questions: Collection[CanonicalQuestion],
-    loaded: LoadedQuestions,
-) -> Iterator[str]:
-    if len(questions) < gates.min_questions:
-        had = f", and generation {_short(before[0])} has {before[0].questions:,}" if before else ""
-        yield f"{counted(len(questions), 'question', spec=',')}{had}: at least {gates.min_questions:,} (min_questions)"
-    if not before:
-        return
-    most = max(before, key=lambda one: one.questions)
-    yield from _loss("question", "", len(questions), most.questions, gates.max_question_loss, most)
-    if loaded.times_asked:
-        # All are measured by present questions. A question that is refused now may have been precomputed before.
-        has = sum(loaded.times[question] for question in questions) / loaded.times_asked
-        best = max(before, key=lambda one: one.times)
-        had_share = best.times / loaded.times_asked
-        if had_share - has > gates.max_coverage_loss + _ROUNDING:
-            yield (
-                f"{has:.1%} of what is asked is covered, and generation {_short(best)} covers {had_share:.1%}: "
-                f"at most {100 * gates.max_coverage_loss:g} points less (max_coverage_loss)"
-            )
-
-
-def _loss(what: str, where: str, has: int, had: int, most: float, before: HadBefore) -> Iterator[str]:
-    if had - has > most * had + _ROUNDING:
-        lost = -(
-            (has - had) * 1000 // had
-        )  # in tenths of a percent, rounded up: it reads as more than the most
-        yield (
-            f"{counted(has, what, spec=',')}{where}, and generation {_short(before)} has {had:,}: a loss of "
-            f"{lost / 10:.1f}%, at most {most:.1%} (max_{what}_loss)"
-        )
-
-
-def _short(one: HadBefore) -> str:
-    return one.generation[:12]
-
-
-def _refuse(faults: Iterator[str]) -> None:
-    found = list(faults)
-    if found:
+def _refuse(gates: PublishGates, faults: Sequence[str]) -> None:
+    if faults and not gates.allow_shrink:
         raise PublishRefused(
-            f"not published: {'; '.join(found)}. The published generation stays; {_OVERRIDE}"
+            f"not published: {'; '.join(faults)}. The published generation stays; {_OVERRIDE}"
         )

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from broker_core_spark.batch.build_result import BuildResult
 
-__all__ = ["METRICS", "build_metrics", "is_push_gateway", "write_metrics"]
+__all__ = ["METRICS", "build_metrics", "write_metrics"]
 
 #: The metrics and their meanings. All are gauges, and begin with ``broker_core_spark_build_``.
 METRICS: Final[Mapping[str, str]] = {
@@ -56,7 +56,7 @@ def build_metrics(result: BuildResult | None, *, succeeded: bool = True) -> Coll
     }
     if result is not None:
         values |= {
-            "published_timestamp_seconds": result.published.timestamp() if result.published else None,
+            "published_timestamp_seconds": result.published.timestamp(),
             "generation_number": result.number,
             "topics": result.manifest.topics,
             "questions": len(result.totals),
@@ -77,11 +77,6 @@ def build_metrics(result: BuildResult | None, *, succeeded: bool = True) -> Coll
     return registry
 
 
-def is_push_gateway(address: str) -> bool:
-    """Whether an address is that of a push gateway, not of a file."""
-    return address.startswith(("http://", "https://"))
-
-
 def write_metrics(
     address: str,
     result: BuildResult | None,
@@ -98,7 +93,7 @@ def write_metrics(
     registry = build_metrics(result, succeeded=succeeded)
     published = "" if result is None else "; the generation is published"
     try:
-        if is_push_gateway(address):
+        if address.startswith(("http://", "https://")):
             pushadd_to_gateway(address, _JOB, registry, timeout=_TIMEOUT)
         else:
             addressed_file(address, options).write(generate_latest(registry))

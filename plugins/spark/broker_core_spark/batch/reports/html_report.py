@@ -6,12 +6,19 @@ its content security policy says to the browser.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from html import escape
+from statistics import median_high
 from typing import TYPE_CHECKING, Final
 
 from broker_core.quantities import counted
-from broker_core_spark.batch.reports.question_table import content_policy, questions_section, read_part
+from broker_core_spark.batch.reports.question_table import (
+    content_policy,
+    questions_section,
+    read_part,
+    shown_text,
+)
 from broker_core_spark.format import DOMAIN_ORDER
 
 if TYPE_CHECKING:
@@ -23,39 +30,39 @@ __all__ = ["html_page"]
 _MOST_ROWS: Final = 200
 _LARGEST: Final = 50
 _DOMAINS: Final = DOMAIN_ORDER[::-1]  # the usual domain first
-_LONGEST: Final = 300  # characters of a text in a cell
+_NONE: Final = '<p class="none">None.</p>'
 
 
 def html_page(result: BuildResult) -> str:
     """The text of the page."""
     manifest = result.manifest
     counts = manifest.counts()
-    parts = [
-        f"<h1>Generation <code>{escape(manifest.id[:12])}</code></h1>",
-        _coverage(result, counts),
-        _differences(result),
-        _build(result),
-        questions_section(result, _printable),
-        _section("Namespaces", _namespaces(result, counts)),
-    ]
+    topics = {name: sum(counts.get((name, domain), 0) for domain in _DOMAINS) for name in manifest.namespaces}
     style, script = read_part("report.css"), read_part("question_table.js")
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{content_policy(style, script)}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>Generation {escape(manifest.id[:12])}</title><style>{style}</style></head>\n<body>\n"
-        + "\n".join(parts)
-        + f"\n<script>{script}</script>\n</body></html>\n"
+        f"<h1>Generation <code>{escape(manifest.id[:12])}</code></h1>\n"
+        f"<h2>Coverage</h2>\n{_coverage(result, topics)}\n"
+        f"<h2>Differences to the last generation</h2>\n{_differences(result)}\n"
+        f"<h2>Build</h2>\n{_build(result)}\n"
+        f"{questions_section(result)}\n"
+        f"<h2>Namespaces</h2>\n{_namespaces(result, counts, topics)}"
+        f"\n<script>{script}</script>\n</body></html>\n"
     )
 
 
-def _coverage(result: BuildResult, counts: dict[tuple[str, str], int]) -> str:
+def _coverage(result: BuildResult, topics_of: Mapping[str, int]) -> str:
     manifest, loaded = result.manifest, result.loaded
-    covered = {total.question.namespace for total in result.totals}
-    topics = sum(_topics(counts, namespace, _DOMAINS) for namespace in covered)
+    covered = {question.namespace for question in result.totals.questions}
+    topics = sum(topics_of[namespace] for namespace in covered)
+    most_ignored = sorted(loaded.ignored.items(), key=lambda item: -item[1])[:_LARGEST]
+    ignored = (f"{key} ({counted(count, 'question', spec=',')})" for key, count in most_ignored)
     times = loaded.times_asked
     version = "static: it has no versions" if manifest.static else "one version of each namespace, see below"
-    rows: list[tuple[str, str]] = [
+    rows = [
         ("Generation", manifest.id),
         ("Number", str(result.number)),
         ("Catalogue", f"{result.catalogue} (id {manifest.catalogue_id}; {version})"),
@@ -68,7 +75,7 @@ def _coverage(result: BuildResult, counts: dict[tuple[str, str], int]) -> str:
         ("Questions refused", f"{len(loaded.refused):,}"),
         ("Questions of unknown namespaces", f"{len(result.left_out):,}"),
         ("Properties that select", ", ".join(manifest.property_keys) or "none"),
-        ("Properties that select nothing", _ignored(loaded.ignored)),
+        ("Properties that select nothing", ", ".join(ignored) or "none"),
         ("Matches of all questions", f"{result.totals.matches:,}"),
         (
             "Coverage of what was asked",
@@ -84,19 +91,13 @@ def _coverage(result: BuildResult, counts: dict[tuple[str, str], int]) -> str:
             f"{len(manifest.segments):,}, {result.segments_written:,} written, {result.segments_kept:,} kept",
         ),
     ]
-    return _section("Coverage", _table(("", ""), rows))
-
-
-def _ignored(rows: Mapping[str, int]) -> str:
-    """The properties of questions that select nothing, the most frequent first."""
-    most = sorted(rows.items(), key=lambda item: -item[1])[:_LARGEST]
-    return ", ".join(f"{key} ({counted(count, 'question', spec=',')})" for key, count in most) or "none"
+    return _facts(rows)
 
 
 def _differences(result: BuildResult) -> str:
     differences = result.differences
     if differences is None:
-        return _section("Differences to the last generation", _table((), ()))
+        return _NONE
     numbers = differences.record(result.totals.counts)
     rows = [
         ("Last generation", differences.before),
@@ -111,106 +112,69 @@ def _differences(result: BuildResult) -> str:
         ]
     else:
         rows.append(("Topics of its questions", "not known: its build left no totals"))
-    return _section("Differences to the last generation", _table(("", ""), rows))
+    return _facts(rows)
 
 
 def _build(result: BuildResult) -> str:
     """The builder, times and sources of a build, and the time of each step."""
-    rows: list[tuple[str, str]] = []
-    if result.builder is not None:
-        builder = result.builder
-        rows += [
-            ("Built by", f"{builder}, run {builder.run}"),
+    builder, seconds = result.builder, result.task_seconds
+    processor = (
+        f", seconds of a processor: median {median_high(seconds):.1f}, longest {max(seconds):.1f}"
+        if seconds
+        else ""
+    )
+    return _facts(
+        [
+            (
+                "Built by",
+                f"{builder['user']} on {builder['host']}, process {builder['pid']}, run {builder['run']}",
+            ),
             (
                 "Versions",
-                f"broker-core-spark {builder.version}, Spark {builder.spark}, Python {builder.python}",
+                f"broker-core-spark {builder['version']}, Spark {builder['spark']}, Python {builder['python']}",
             ),
-            ("Spark application", builder.application or "not known"),
+            ("Spark application", builder["application"] or "not known"),
+            ("Began", result.began.isoformat(sep=" ", timespec="seconds")),
+            ("Published", result.published.isoformat(sep=" ", timespec="seconds")),
+            ("Patterns", result.patterns or "-"),
+            ("Incremental", "yes" if result.incremental else "no"),
+            ("Tasks", f"{result.tasks:,}{processor}"),
+            *((f"Seconds: {step}", f"{seconds:,.1f}") for step, seconds in result.seconds.items()),
         ]
-    rows += [
-        (what, when.isoformat(sep=" ", timespec="seconds"))
-        for what, when in (("Began", result.began), ("Published", result.published))
-        if when is not None
-    ]
-    rows += [
-        ("Patterns", result.patterns or "-"),
-        ("Incremental", "yes" if result.incremental else "no"),
-        ("Tasks", f"{result.tasks:,}{_task_times(result.task_seconds)}"),
-    ]
-    rows += [(f"Seconds: {step}", f"{seconds:,.1f}") for step, seconds in result.seconds.items()]
-    return _section("Build", _table(("", ""), rows))
-
-
-def _task_times(seconds: Sequence[float]) -> str:
-    if not seconds:
-        return ""
-    ordered = sorted(seconds)
-    return f", seconds of a processor: median {ordered[len(ordered) // 2]:.1f}, longest {ordered[-1]:.1f}"
+    )
 
 
 def _share(part: int, whole: int) -> str:
     return f"{part / whole:.1%}" if whole else "-"
 
 
-def _topics(counts: dict[tuple[str, str], int], namespace: str, domains: Iterable[str]) -> int:
-    return sum(counts.get((namespace, domain), 0) for domain in domains)
+def _namespaces(result: BuildResult, counts: Mapping[tuple[str, str], int], topics: Mapping[str, int]) -> str:
+    """A row for each namespace, those with the most topics first."""
+    if not topics:
+        return _NONE
+    asked = Counter(question.namespace for question in result.totals.questions)
+    names = sorted(topics, key=lambda name: (-topics[name], name))
+    lines = []
+    for name in names[:_MOST_ROWS]:
+        version = result.manifest.namespaces[name]
+        numbers = [*(counts.get((name, domain), 0) for domain in _DOMAINS), asked[name]]
+        cells = "".join(f'<td class="number">{number:,}</td>' for number in numbers)
+        lines.append(f"<tr>{_cell(name)}{_cell('-' if version is None else str(version))}{cells}</tr>")
+    rest = f'<p class="none">And {len(names) - len(lines):,} more.</p>' if len(names) > len(lines) else ""
+    titles = ("Namespace", "Version", "Persistent", "Non-persistent", "Questions")
+    head = "".join(f"<th>{title}</th>" for title in titles)
+    return f"{_table('', f'<thead><tr>{head}</tr></thead>', lines)}{rest}"
 
 
-def _namespaces(result: BuildResult, counts: dict[tuple[str, str], int]) -> str:
-    asked: dict[str, int] = {}
-    for total in result.totals:
-        asked[total.question.namespace] = asked.get(total.question.namespace, 0) + 1
-    versions = result.manifest.namespaces
-    names = sorted(versions, key=lambda name: (-_topics(counts, name, _DOMAINS), name))
-    rows = [
-        (
-            name,
-            "-" if versions[name] is None else str(versions[name]),
-            *(f"{counts.get((name, domain), 0):,}" for domain in _DOMAINS),
-            f"{asked.get(name, 0):,}",
-        )
-        for name in names[:_MOST_ROWS]
-    ]
-    columns = ("Namespace", "Version", "#Persistent", "#Non-persistent", "#Questions")
-    return _table(columns, rows, more=len(names) - len(rows))
+def _facts(rows: Iterable[tuple[str, str]]) -> str:
+    """A table of facts, each with its title."""
+    return _table(' class="facts"', "", (f"<tr>{_cell(title)}{_cell(text)}</tr>" for title, text in rows))
 
 
-def _section(title: str, body: str) -> str:
-    return f"<h2>{escape(title)}</h2>\n{body}"
-
-
-def _table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, more: int = 0) -> str:
-    """A table. Columns with a ``#`` in front of their title hold numbers."""
-    if not rows:
-        return '<p class="none">None.</p>'
-    numbers = [column.startswith("#") for column in columns]
-    head = "".join(f"<th>{escape(column.removeprefix('#'))}</th>" for column in columns)
-    lines = [
-        "<tr>"
-        + "".join(
-            f'<td class="number">{_cell(cell)}</td>' if number else f"<td>{_cell(cell)}</td>"
-            for cell, number in zip(row, numbers, strict=True)
-        )
-        + "</tr>"
-        for row in rows
-    ]
-    rest = f'<p class="none">And {more:,} more.</p>' if more > 0 else ""
-    kind = "" if any(columns) else ' class="facts"'
-    header = f"<thead><tr>{head}</tr></thead>" if any(columns) else ""
-    return (
-        f'<div class="wide"><table{kind}>{header}<tbody>\n'
-        + "\n".join(lines)
-        + f"\n</tbody></table></div>{rest}"
-    )
+def _table(kind: str, head: str, lines: Iterable[str]) -> str:
+    body = "\n".join(lines)
+    return f'<div class="wide"><table{kind}>{head}<tbody>\n{body}\n</tbody></table></div>'
 
 
 def _cell(text: str) -> str:
-    return escape(_printable(text))
-
-
-def _printable(text: str) -> str:
-    """A text without control characters, cut if it is long."""
-    shown = text if len(text) <= _LONGEST else text[:_LONGEST] + "…"
-    if shown.isprintable():
-        return shown
-    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in shown)
+    return f"<td>{escape(shown_text(text))}</td>"

@@ -9,19 +9,20 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
 from broker_core.names import Mode
+from broker_core.plugin_cli import printable
 from broker_core_spark.batch.generation_differences import UNKNOWN
 
 if TYPE_CHECKING:
     from broker_core_spark.batch.build_result import BuildResult
     from broker_core_spark.format import CanonicalQuestion
 
-__all__ = ["content_policy", "questions_data", "questions_section", "read_part"]
+__all__ = ["content_policy", "questions_data", "questions_section", "read_part", "shown_text"]
 
 _STATES: Final = ("precomputed", "added", "removed", "refused", "left out")
 _PRECOMPUTED, _ADDED, _REMOVED, _REFUSED, _LEFT_OUT = range(len(_STATES))
@@ -47,7 +48,9 @@ _FILTERS: Final = (
     "refused",
     "left out",
 )
-Shown = Callable[[str], str]
+#: JSON has these letters in texts alone. Without them no text ends the element.
+_ESCAPES: Final = {ord(letter): f"\\u{ord(letter):04x}" for letter in "<>&"}
+_LONGEST: Final = 300  # characters of a text in a cell
 
 
 def read_part(name: str) -> str:
@@ -63,17 +66,14 @@ def content_policy(style: str, script: str) -> str:
     return f"default-src 'none'; style-src 'sha256-{style_hash}'; script-src 'sha256-{script_hash}'"
 
 
-def questions_section(result: BuildResult, shown: Shown) -> str:
-    """The controls, the empty table and its data. ``shown`` makes foreign text printable."""
+def questions_section(result: BuildResult) -> str:
+    """The controls, the empty table and its data."""
     options = "".join(f"<option>{escape(name)}</option>" for name in _FILTERS)
     heads = "".join(
         f'<div class="{name}" role="columnheader"><button type="button" data-column="{name}">{title}</button></div>'
         for name, title in _COLUMNS.items()
     )
-    data = json.dumps(questions_data(result, shown), separators=(",", ":"))
-    # JSON has these letters in texts alone. Without them no text ends the element.
-    for letter in "<>&":
-        data = data.replace(letter, f"\\u{ord(letter):04x}")
+    data = json.dumps(questions_data(result), separators=(",", ":")).translate(_ESCAPES)
     return (
         '<h2>All questions</h2>\n<noscript><p class="none">This table needs scripts.</p></noscript>\n'
         '<div id="questions" hidden><div id="questions-bar">'
@@ -87,18 +87,18 @@ def questions_section(result: BuildResult, shown: Shown) -> str:
     )
 
 
-def questions_data(result: BuildResult, shown: Shown) -> dict[str, Any]:
+def questions_data(result: BuildResult) -> dict[str, Any]:
     """The columns of all questions: precomputed, removed, refused and left out ones."""
     rows = list(_rows(result))
     columns: dict[str, list[Any]] = {name: [row[at] for row in rows] for at, name in enumerate(_DATA)}
     texts: dict[str, list[Any]] = {"modes": list(Mode.__members__), "states": list(_STATES)}
     columns["mode"] = [texts["modes"].index(mode) for mode in columns["mode"]]
-    columns["pattern"] = [None if pattern is None else shown(pattern) for pattern in columns["pattern"]]
+    columns["pattern"] = [None if pattern is None else shown_text(pattern) for pattern in columns["pattern"]]
     # Texts that repeat are numbers.
     for name, every in (("namespace", "namespaces"), ("properties", "propertySets"), ("reason", "reasons")):
         numbers = {text: number for number, text in enumerate(dict.fromkeys(columns[name]))}
         columns[name] = [-1 if text is None else numbers[text] for text in columns[name]]
-        texts[every] = ["" if text is None else shown(text) for text in numbers]
+        texts[every] = ["" if text is None else shown_text(text) for text in numbers]
     return columns | texts
 
 
@@ -107,13 +107,13 @@ def _rows(result: BuildResult) -> Iterator[tuple[Any, ...]]:
     totals, differences = result.totals, result.differences
     before = [UNKNOWN] * len(totals) if differences is None else differences.counts_before.tolist()
     added = [False] * len(totals) if differences is None else differences.added.tolist()
+    removed = () if differences is None else differences.removed
     for total, had, new in zip(totals, before, added, strict=True):
         known = (total.count, None if had == UNKNOWN else had, total.topics_hash)
         yield *_asked(total.question), *known, _ADDED if new else _PRECOMPUTED, None
-    for question in () if differences is None else differences.removed:
-        yield *_asked(question), None, None, "", _REMOVED, None
-    for question in result.left_out:
-        yield *_asked(question), None, None, "", _LEFT_OUT, None
+    for questions, state in ((removed, _REMOVED), (result.left_out, _LEFT_OUT)):
+        for question in questions:
+            yield *_asked(question), None, None, "", state, None
     for one in result.refused:
         asked = (one.namespace, one.mode, one.pattern, _properties(one.properties))
         yield *asked, None, None, "", _REFUSED, one.reason
@@ -126,3 +126,8 @@ def _asked(question: CanonicalQuestion) -> tuple[Any, ...]:
 
 def _properties(pairs: tuple[tuple[str, str], ...]) -> str:
     return ", ".join(f"{key}={value}" for key, value in pairs)
+
+
+def shown_text(text: str) -> str:
+    """A text without control characters, cut if it is long."""
+    return printable(text if len(text) <= _LONGEST else text[:_LONGEST] + "…")
