@@ -1,4 +1,6 @@
-"""Patterns that can match no topic of a namespace by their beginning alone, as if the namespace was forgotten."""
+"""Patterns that can match no topic of a namespace: by their beginning, as if the namespace was forgotten, or by the end
+of the only name that they match, which is that of a partition.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ from functools import lru_cache
 from typing import Final
 
 from broker_core.errors import InvalidPattern
-from broker_core.names import NamespaceName
+from broker_core.names import NamespaceName, partitioned_local_name
 from broker_core.patterns.pattern_compiler import compile_pattern
 from broker_core.patterns.pattern_text import TokenKind, close_quote, tokens
 from broker_core.patterns.topics_pattern import TopicsPattern
@@ -24,6 +26,14 @@ def no_match(pattern: TopicsPattern, namespace: NamespaceName) -> str | None:
 
     An unsupported pattern may match.
     """
+    if pattern.literal is not None:
+        place, slash, local = pattern.literal.rpartition("/")
+        topic = partitioned_local_name(local)
+        if topic != local:
+            return (
+                f"the topics pattern {quoted(pattern.raw)} can match no topic of {namespace}: a pattern is matched "
+                f"with the names of topics, and gives all of their partitions, such as {quoted(place + slash + topic)}"
+            )
     if _may_match(pattern, namespace):
         return None
     is_quick = pattern.program_size <= _QUICK_PROGRAM

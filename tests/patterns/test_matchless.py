@@ -57,6 +57,22 @@ def test_what_may_match(pattern: str) -> None:
     assert no_match(compile_pattern(pattern), NAMESPACE) is None
 
 
+@pytest.mark.parametrize(
+    "pattern", ["t/n/a-partition-0", "^t/n/a\\-partition-12$", "persistent://t/n/a-partition-3"]
+)
+def test_the_name_of_a_partition_matches_no_topic(pattern: str) -> None:
+    found = no_match(compile_pattern(pattern), NAMESPACE)
+    assert found is not None
+    assert found.endswith("gives all of their partitions, such as 't/n/a'")
+
+
+@pytest.mark.parametrize(
+    "pattern", ["t/n/a-partition-00", "t/n/a-partition-", "t/n/a-partition-x", "t/n/-partition-3"]
+)
+def test_what_is_the_name_of_no_partition_may_match(pattern: str) -> None:
+    assert no_match(compile_pattern(pattern), NAMESPACE) is None
+
+
 def _assert_no_false_alarm(regex: Regex, more: list[str]) -> None:
     pattern = compile_pattern(regex.text)
     told = no_match(pattern, NAMESPACE)
