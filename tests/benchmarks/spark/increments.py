@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
@@ -41,9 +41,9 @@ class _Counted:
         self._store = store
         self.bytes = 0
 
-    def fetch(self, path: str, into: Any, size: int) -> bool:
+    def fetch(self, path: str, size: int) -> Iterator[bytes]:
         self.bytes += size
-        return self._store.fetch(path, into, size)
+        return self._store.fetch(path, size)
 
     def get(self, path: str, limit: int) -> bytes | None:
         data = self._store.get(path, limit)

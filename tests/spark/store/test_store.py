@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import BinaryIO
 
 import pytest
 
-from broker_core_spark.errors import StoreFailed
+from broker_core_spark.errors import InvalidGeneration, StoreFailed
 from broker_core_spark.store import Store, open_store
 from broker_core_spark.store.folder_store import FolderStore
 from tests.support.generations import memory
@@ -30,10 +29,8 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
 class Replacing(FolderStore):
     """A folder in which a put replaces the file of the same name."""
 
-    def _put_all_new(self, files: Sequence[tuple[str, bytes | BinaryIO]]) -> list[bool]:
-        for path, data in files:
-            self.replace(path, data)
-        return [True for _ in files]
+    def _put(self, path: str, data: bytes | BinaryIO, replace: bool) -> bool:
+        return super()._put(path, data, replace=True)
 
 
 def test_a_place_that_creates_a_name_twice_is_refused_and_left_as_it_was(tmp_path: Path) -> None:
@@ -52,11 +49,11 @@ def test_a_file_is_created_once_and_read_back(store: Store) -> None:
     assert store.put_new("segments/b", io.BytesIO(b"from a file"))
     assert store.get("segments/a", 5) == b"first"
     assert store.get("segments/none", 5) is None
-    into = io.BytesIO(b"in front")
-    into.seek(0, io.SEEK_END)
-    assert store.fetch("segments/b", into, 11)
-    assert into.getvalue() == b"in frontfrom a file"
-    assert not store.fetch("segments/none", into, 1)
+    assert b"".join(store.fetch("segments/b", 11)) == b"from a file"
+    with pytest.raises(InvalidGeneration, match="segments/none: it is not in the store"):
+        list(store.fetch("segments/none", 1))
+    store.replace("segments/b", b"another")
+    assert store.get("segments/b", 9) == b"another"
 
 
 def test_a_file_of_another_size_is_refused(store: Store) -> None:
@@ -65,7 +62,7 @@ def test_a_file_of_another_size_is_refused(store: Store) -> None:
         store.get("segments/a", 4)
     for size in (4, 6):
         with pytest.raises(StoreFailed, match=f"segments/a: .* bytes where {size} are expected"):
-            store.fetch("segments/a", io.BytesIO(), size)
+            list(store.fetch("segments/a", size))
 
 
 def test_a_part_of_a_file_is_read(store: Store) -> None:
@@ -111,11 +108,29 @@ def test_of_many_writers_one_creates_the_name(store: Store) -> None:
     assert store.get("pointers/1", 10) == b"%d" % won.index(True)
 
 
+def test_the_numbers_of_files_are_those_with_no_other_leading_zeros(store: Store) -> None:
+    assert store.numbered("builds/", ".json") == []
+    for name in ("000000000012", "1000000000000", "0000000000013", "12", "x", "000000000003"):
+        store.put_new(f"builds/{name}.json", b"")
+    store.put_new("builds/000000000004.jsonl", b"")
+    numbers = [10**12, 12, 3]
+    assert store.numbered("builds/", ".json") == [(one, f"builds/{one:012}.json") for one in numbers]
+
+
+@pytest.mark.parametrize("path", ["segments/a", "temporary/a-b_c.D9", "x/..a"])
+def test_two_parts_of_plain_letters_are_a_path(store: Store, path: str) -> None:
+    assert store.put_new(path, b"")
+    assert [file.path for file in store.list(path.partition("/")[0])] == [path]
+
+
 @pytest.mark.parametrize(
-    "path", ["", "a", "../x", "segments/../../x", "/etc/passwd", "segments/a/b", "segments/..", "segments/"]
+    "path",
+    ["", "a", "../x", "segments/../../x", "/etc/passwd", "segments/a/b", "segments/..", "segments/", "A/b"],
 )
 def test_no_path_leads_out_of_a_store(store: Store, path: str) -> None:
     with pytest.raises(StoreFailed, match="no path of a store"):
         store.put_new(path, b"")
     with pytest.raises(StoreFailed, match="no path of a store"):
         store.put_all_new([("segments/a", b""), (path, b"")])
+    with pytest.raises(StoreFailed, match="no path of a store"):
+        store.replace(path, b"")

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from broker_core_spark.errors import StoreFailed
 from broker_core_spark.store import open_store
-from broker_core_spark.store.stored_file import StoredFile
 
 
 @pytest.mark.parametrize(
@@ -33,4 +31,3 @@ def test_a_store_says_where_it_is_and_memory_is_shared_by_its_name(tmp_path: Pat
     assert open_store("memory://one").uri == "memory://one"
     open_store("memory://shared").put_new("segments/a", b"x")
     assert open_store("memory://shared").get("segments/a", 1) == b"x"
-    assert StoredFile("segments/a", 1, datetime.now(UTC)).path == "segments/a"

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from functools import lru_cache
 from typing import Any, BinaryIO, Final
@@ -14,8 +13,7 @@ from obstore.exceptions import AlreadyExistsError, BaseError, NotFoundError, Not
 from obstore.store import MemoryStore, from_url
 
 from broker_core_spark.errors import StoreFailed
-from broker_core_spark.store.store import Store, failing
-from broker_core_spark.store.stored_file import CHUNK, StoredFile, checked_path
+from broker_core_spark.store.store import CHUNK, Store, StoredFile, failing
 
 __all__ = ["BUCKET_SCHEMES", "ERRORS", "BucketStore", "bucket_client", "memory_client", "obstore_message"]
 
@@ -31,8 +29,6 @@ _PREFIXES: Final = {
 BUCKET_SCHEMES: Final = frozenset(_PREFIXES)
 #: The errors of obstore and of the data that it is given.
 ERRORS: Final = (BaseError, OSError, ValueError)
-#: Requests at once if many files are put: each waits for the bucket.
-_PUTS_AT_ONCE: Final = 8
 #: Options of the connection rather than of the store.
 _CLIENT_OPTIONS: Final = frozenset(
     {"allow_http", "connect_timeout", "timeout", "proxy_url", "pool_max_idle_per_host"}
@@ -48,23 +44,20 @@ class BucketStore(Store):
         "this store ignores the condition of a put (If-None-Match) "
         "and would replace a file: no place for generations"
     )
+    puts_at_once = 8
     missing = (NotFoundError, FileNotFoundError)
 
     def __init__(self, uri: str, client: Any, *, checked: bool = False) -> None:
         super().__init__(uri, checked=checked)
         self._client = client
 
-    def _put_all_new(self, files: Sequence[tuple[str, bytes | BinaryIO]]) -> list[bool]:
-        if len(files) == 1:  # no thread is worth its start
-            return [self._created(*files[0])]
-        with ThreadPoolExecutor(_PUTS_AT_ONCE) as threads:
-            return list(threads.map(lambda file: self._created(*file), files))
-
-    def _created(self, path: str, data: bytes | BinaryIO) -> bool:
+    def _put(self, path: str, data: bytes | BinaryIO, replace: bool) -> bool:
         with self._failing(f"write {path}"):
             try:
                 # One request: not every bucket makes an upload in parts conditional.
-                obstore.put(self._client, path, data, mode="create", use_multipart=False)
+                obstore.put(
+                    self._client, path, data, mode="overwrite" if replace else "create", use_multipart=False
+                )
             except AlreadyExistsError:
                 return False
             except NotSupportedError as error:
@@ -73,10 +66,6 @@ class BucketStore(Store):
                     f"generations ({obstore_message(error)})"
                 ) from error
         return True
-
-    def replace(self, path: str, data: bytes | BinaryIO) -> None:
-        with self._failing(f"write {path}"):
-            obstore.put(self._client, checked_path(path), data, mode="overwrite", use_multipart=False)
 
     @contextmanager
     def _reading(self, path: str) -> Iterator[tuple[int, Iterator[bytes]]]:

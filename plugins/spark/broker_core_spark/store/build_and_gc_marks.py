@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from broker_core_spark.store.store import Store
-from broker_core_spark.store.stored_file import StoredFile
+from broker_core_spark.store.store import Store, StoredFile
 
 __all__ = [
     "BUILD_GRACE",

@@ -1,33 +1,30 @@
 """A store in a folder: a file is written under a temporary name, synced, and hard-linked to its own name.
 
 A link to an existing name fails, for any number of writers and over NFS too. A rename would replace the file. Files
-that are put together are synced at once: the file system writes its journal once for several of them.
+that are put together are synced by several threads at once, and their folder after them: the file system writes its
+journal once for several of them.
 """
 
 from __future__ import annotations
 
+import io
 import os
 import secrets
 import shutil
 import stat
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO, Final
 
 from broker_core_spark.errors import DamagedFile, StoreFailed
-from broker_core_spark.store.store import Store, failing
-from broker_core_spark.store.stored_file import CHUNK, StoredFile, checked_path
+from broker_core_spark.store.store import CHUNK, Store, StoredFile, failing
 
 __all__ = ["TEMPORARY", "FolderStore"]
 
 #: Folder of unfinished files.
 TEMPORARY: Final = "temporary"
-#: Files that are written, and stay open, before they are synced, and files that are synced at once.
-_OPEN_AT_ONCE: Final = 256
-_SYNCED_AT_ONCE: Final = 4
 
 
 class FolderStore(Store):
@@ -38,67 +35,39 @@ class FolderStore(Store):
     """
 
     creates_twice = "this file system creates a file twice: no place for generations"
+    puts_at_once = 4
 
     def __init__(self, root: Path, staged: str | None = None) -> None:
         self._root = root.absolute()
         super().__init__(str(self._root), checked=staged is not None)
         self._unfinished = staged or "part"
 
-    def _put_all_new(self, files: Sequence[tuple[str, bytes | BinaryIO]]) -> list[bool]:
-        return [
-            created
-            for first in range(0, len(files), _OPEN_AT_ONCE)
-            for created in self._put(files[first : first + _OPEN_AT_ONCE], self._link)
-        ]
-
-    def replace(self, path: str, data: bytes | BinaryIO) -> None:
-        self._put([(checked_path(path), data)], Path.replace)
-
-    def _put(
-        self, files: Sequence[tuple[str, bytes | BinaryIO]], place: Callable[[Path, Path], object]
-    ) -> list[bool]:
-        """Write files under temporary names. ``place`` gives each its own name when the bytes of all are durable."""
+    def _put_all(self, files: Sequence[tuple[str, bytes | BinaryIO]], *, replace: bool = False) -> list[bool]:
+        created = super()._put_all(files, replace=replace)
         # Staged files are gone with their build: nobody misses them after a loss of power.
-        lasts = any(not path.startswith(f"{TEMPORARY}/") for path, _ in files)
-        partial: list[Path] = []
-        created: list[bool] = []
-        try:
-            with ExitStack() as opened:
-                written = []
-                for path, data in files:
-                    with self._failing(f"write {path}"):
-                        written.append((path, opened.enter_context(self._unfinished_file(partial))))
-                        _copy(data, written[-1][1])
-                if lasts and len(written) == 1:  # no thread is worth its start
-                    self._sync(written[0])
-                elif lasts:
-                    with ThreadPoolExecutor(_SYNCED_AT_ONCE) as threads:
-                        list(threads.map(self._sync, written))
-            for (path, _), own in zip(files, partial, strict=True):
-                with self._failing(f"write {path}"):
-                    target = self._root / path
-                    target.parent.mkdir(parents=True, exist_ok=True)
-                    created.append(bool(place(own, target)))
-            for folder in dict.fromkeys(path.partition("/")[0] for path, _ in files) if lasts else ():
-                with self._failing(f"write {folder}"):
-                    _sync_folder(self._root / folder)
-            return created
-        finally:
-            for own in partial:
-                own.unlink(missing_ok=True)
+        for folder in {path.partition("/")[0] for path, _ in files} - {TEMPORARY}:
+            with self._failing(f"write {folder}"):
+                _sync_folder(self._root / folder)
+        return created
 
-    def _unfinished_file(self, partial: list[Path]) -> BinaryIO:
-        """A new file, whose path is appended to ``partial``."""
-        path = self._root / TEMPORARY / f"{self._unfinished}-{secrets.token_hex(16)}"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        file = path.open("xb")
-        partial.append(path)
-        return file
-
-    def _sync(self, written: tuple[str, BinaryIO]) -> None:
-        """Make the bytes of a file survive a loss of power."""
-        with self._failing(f"write {written[0]}"):
-            os.fsync(written[1].fileno())
+    def _put(self, path: str, data: bytes | BinaryIO, replace: bool) -> bool:
+        target = self._root / path
+        partial = self._root / TEMPORARY / f"{self._unfinished}-{secrets.token_hex(16)}"
+        with self._failing(f"write {path}"):
+            for folder in (target.parent, partial.parent):
+                folder.mkdir(parents=True, exist_ok=True)
+            try:
+                with partial.open("xb") as file:
+                    shutil.copyfileobj(io.BytesIO(data) if isinstance(data, bytes) else data, file, CHUNK)
+                    if target.parent != partial.parent:
+                        file.flush()
+                        os.fsync(file.fileno())
+                if not replace:
+                    return self._link(partial, target)
+                partial.replace(target)
+                return True
+            finally:
+                partial.unlink(missing_ok=True)
 
     def _link(self, partial: Path, target: Path) -> bool:
         try:
@@ -148,20 +117,11 @@ class FolderStore(Store):
         return failing(self.uri, what)
 
 
-def _copy(data: bytes | BinaryIO, file: BinaryIO) -> None:
-    if isinstance(data, bytes):
-        file.write(data)
-    else:
-        shutil.copyfileobj(data, file, CHUNK)
-    file.flush()
-
-
 def _sync_folder(folder: Path) -> None:
     """Make a new name survive a loss of power, if the file system can."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
-        os.fsync(descriptor)
-    except OSError:
-        pass  # some network file systems sync no folders and need not
+        with suppress(OSError):  # some network file systems sync no folders and need not
+            os.fsync(descriptor)
     finally:
         os.close(descriptor)

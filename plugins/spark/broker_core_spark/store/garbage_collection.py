@@ -28,8 +28,7 @@ from broker_core_spark.store.build_and_gc_marks import (
 from broker_core_spark.store.build_records import BUILDS, build_record_paths
 from broker_core_spark.store.learned_file import LEARNED, learned_paths
 from broker_core_spark.store.published_pointers import GENERATION_ID, read_pointers
-from broker_core_spark.store.store import PROBE, Store
-from broker_core_spark.store.stored_file import StoredFile
+from broker_core_spark.store.store import PROBE, Store, StoredFile
 from broker_core_spark.store.stored_manifest import files_of
 from broker_core_spark.store.table_changes_file import CHANGES
 

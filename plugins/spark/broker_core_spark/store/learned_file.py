@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Final
 
 from broker_core_spark.store.store import Store
-from broker_core_spark.store.stored_file import file_numbers
 
 __all__ = ["LEARNED", "learned_paths", "read_learned", "write_learned"]
 
@@ -19,12 +18,7 @@ _LIMIT: Final = 512 * 1024 * 1024
 
 def learned_paths(store: Store) -> list[str]:
     """The paths of all such files, the newest first."""
-    numbers = file_numbers(store.list(LEARNED), f"{LEARNED}/", ".jsonl")
-    return [_path(number) for number in reversed(numbers)]
-
-
-def _path(number: int) -> str:
-    return f"{LEARNED}/{number:012}.jsonl"
+    return [path for _, path in store.numbered(f"{LEARNED}/", ".jsonl")]
 
 
 def read_learned(store: Store) -> tuple[str, bytes]:
@@ -38,4 +32,4 @@ def read_learned(store: Store) -> tuple[str, bytes]:
 
 def write_learned(store: Store, number: int, data: bytes) -> None:
     """Write the file of a publication. Raises :exc:`StoreFailed`."""
-    store.put_new(_path(number), data)
+    store.put_new(f"{LEARNED}/{number:012}.jsonl", data)

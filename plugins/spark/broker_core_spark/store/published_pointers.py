@@ -15,7 +15,6 @@ from typing import Final
 
 from broker_core_spark.errors import DamagedFile, InvalidGeneration, NoSuchGeneration
 from broker_core_spark.store.store import Store
-from broker_core_spark.store.stored_file import file_numbers
 
 __all__ = [
     "GENERATION_ID",
@@ -56,43 +55,28 @@ def pointer_path(number: int) -> str:
     return f"{POINTERS}/{number:012}.json"
 
 
-def _numbers(store: Store) -> list[int]:
-    """The numbers of all pointers, the highest first."""
-    return file_numbers(store.list(POINTERS), f"{POINTERS}/", ".json")[::-1]
-
-
 def highest_number(store: Store) -> int:
     """The highest number of a pointer, or 0."""
-    return next(iter(_numbers(store)), 0)
-
-
-def _read(store: Store, number: int) -> PublishedPointer | None:
-    path = pointer_path(number)
-    try:
-        data = store.get(path, _POINTER_LIMIT)
-        if data is None:
-            return None
-        record = json.loads(data.decode())
-        generation, when = record["generation"], datetime.fromisoformat(record["when"])
-        if not GENERATION_ID.fullmatch(generation) or when.tzinfo is None:
-            raise ValueError("its generation or its time is none")
-    except UnicodeDecodeError:
-        raise InvalidGeneration(path, "it is no pointer to a generation: it is no text in UTF-8") from None
-    except (DamagedFile, ValueError, TypeError, KeyError, RecursionError) as error:
-        raise InvalidGeneration(path, f"it is no pointer to a generation: {error!s:.200}") from None
-    return PublishedPointer(number, generation, when, "anew" in record)
+    return max((number for number, _ in store.numbered(f"{POINTERS}/", ".json")), default=0)
 
 
 def read_pointers(store: Store) -> Iterator[PublishedPointer | InvalidGeneration]:
     """All pointers, the newest first. An unreadable one is its error."""
-    for number in _numbers(store):
+    for number, path in store.numbered(f"{POINTERS}/", ".json"):
         try:
-            found = _read(store, number)
-        except InvalidGeneration as error:
-            yield error
+            data = store.get(path, _POINTER_LIMIT)
+            if data is None:
+                continue  # a gc removed it meanwhile
+            record = json.loads(data.decode())
+            generation, when = record["generation"], datetime.fromisoformat(record["when"])
+            if not GENERATION_ID.fullmatch(generation) or when.tzinfo is None:
+                raise ValueError("its generation or its time is none")
+        except UnicodeDecodeError:
+            yield InvalidGeneration(path, "it is no pointer to a generation: it is no text in UTF-8")
+        except (DamagedFile, ValueError, TypeError, KeyError, RecursionError) as error:
+            yield InvalidGeneration(path, f"it is no pointer to a generation: {error!s:.200}")
         else:
-            if found is not None:
-                yield found
+            yield PublishedPointer(number, generation, when, "anew" in record)
 
 
 def readable_pointers(store: Store) -> Iterator[PublishedPointer]:

@@ -7,19 +7,25 @@ block and belong on a thread.
 
 from __future__ import annotations
 
+import re
 import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
+from datetime import datetime
 from typing import BinaryIO, ClassVar, Final
 
-from broker_core_spark.errors import DamagedFile, StoreFailed
-from broker_core_spark.store.stored_file import StoredFile, checked_path
+from broker_core_spark.errors import DamagedFile, InvalidGeneration, StoreFailed
 
-__all__ = ["PROBE", "Store", "failing", "system_reason"]
+__all__ = ["CHUNK", "PROBE", "Store", "StoredFile", "failing", "system_reason"]
 
+#: Bytes of one read.
+CHUNK: Final = 4 * 1024 * 1024
 #: The beginning of the paths of files by which a store is checked.
 PROBE: Final = "temporary/probe-"
+_PATH: Final = re.compile(r"[a-z]+/[A-Za-z0-9_.-]{1,128}")
 
 #: What to look at if a task does not find a file of this folder.
 _GONE: Final = {
@@ -47,6 +53,15 @@ def failing(
         raise StoreFailed(f"{place}: cannot {what}: {reason(error)}") from error
 
 
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """A file in a listing of the store. ``modified`` is the store's time (UTC)."""
+
+    path: str
+    size: int
+    modified: datetime
+
+
 class Store(ABC):
     """Files by names such as ``segments/...``. Failures are :exc:`StoreFailed`, with the address.
 
@@ -56,6 +71,8 @@ class Store(ABC):
 
     #: The reason if the place creates a name twice.
     creates_twice: ClassVar[str]
+    #: Files that are put at once: each waits for the disk or for the bucket.
+    puts_at_once: ClassVar[int]
     #: The errors of a file that is not there.
     missing: ClassVar[tuple[type[Exception], ...]] = (FileNotFoundError,)
 
@@ -88,23 +105,29 @@ class Store(ABC):
         If it fails, some of the files may be there, each of them whole.
         """
         for path, _ in files:
-            checked_path(path)
+            _checked_path(path)
         if not self._checked:
             self.check()
-        return self._put_all_new(files)
+        return self._put_all(files)
 
-    @abstractmethod
-    def _put_all_new(self, files: Sequence[tuple[str, bytes | BinaryIO]]) -> list[bool]:
-        """Do what :meth:`put_all_new` does, in a checked place."""
+    def replace(self, path: str, data: bytes | BinaryIO) -> None:
+        """Replace a file at once: for one that :mod:`~.verified_files` found to be damaged."""
+        self._put_all([(_checked_path(path), data)], replace=True)
+
+    def _put_all(self, files: Sequence[tuple[str, bytes | BinaryIO]], *, replace: bool = False) -> list[bool]:
+        """Write files in a checked place, and return which were written: all with ``replace``."""
+        if len(files) == 1:  # no thread is worth its start
+            return [self._put(*files[0], replace)]
+        with ThreadPoolExecutor(self.puts_at_once) as threads:
+            return list(threads.map(lambda file: self._put(file[0], file[1], replace), files))
 
     def get(self, path: str, limit: int) -> bytes | None:
         """The bytes of a file, or ``None`` without one. Raises :exc:`DamagedFile` for more than ``limit`` bytes."""
         with (
             self._failing(f"read {path}"),
             suppress(*self.missing),
-            self._reading(checked_path(path)) as file,
+            self._reading(_checked_path(path)) as (size, chunks),
         ):
-            size, chunks = file
             if size > limit:
                 raise DamagedFile(f"{self.uri}/{path}: {size} bytes, more than {limit}")
             return b"".join(chunks)
@@ -114,7 +137,7 @@ class Store(ABC):
         """Bytes ``start`` to ``stop`` of an existing file."""
         with self._failing(f"read {path}"):
             try:
-                data = self._range(checked_path(path), start, stop)
+                data = self._range(_checked_path(path), start, stop)
             except self.missing as error:
                 raise StoreFailed(
                     f"{self.uri}: {path} is not there{_GONE.get(path.partition('/')[0], '')}"
@@ -123,37 +146,48 @@ class Store(ABC):
             raise DamagedFile(f"{self.uri}/{path}: it ends before byte {stop}")
         return data
 
-    def fetch(self, path: str, into: BinaryIO, size: int) -> bool:
-        """Append a file of ``size`` bytes to ``into``. Returns ``False`` without such a file.
+    def fetch(self, path: str, size: int) -> Iterator[bytes]:
+        """The bytes of a file of a generation, which has ``size`` of them, in parts.
 
-        Raises :exc:`DamagedFile` for another size.
+        Raises :exc:`InvalidGeneration` without such a file, and :exc:`DamagedFile` for another size.
         """
         with (
             self._failing(f"read {path}"),
             suppress(*self.missing),
-            self._reading(checked_path(path)) as file,
+            self._reading(_checked_path(path)) as (stored, chunks),
         ):
-            stored, chunks = file
             if stored != size:
                 raise DamagedFile(f"{self.uri}/{path}: {stored} bytes where {size} are expected")
-            for chunk in chunks:  # noqa: FURB122 - a target may have `write` alone
-                into.write(chunk)
-            return True
-        return False
+            yield from chunks
+            return
+        raise InvalidGeneration(path, "it is not in the store")
 
     def list(self, folder: str) -> Iterator[StoredFile]:
         """The files of a folder, unordered."""
         with self._failing(f"list {folder}"):
             yield from self._list(folder)
 
+    def numbered(self, before: str, after: str) -> Sequence[tuple[int, str]]:
+        """(number, path) of files whose paths are a number between ``before`` and ``after``, the highest first.
+
+        A number has 12 to 18 digits, with leading zeros up to 12. Names with others do not count.
+        """
+        name = re.compile(f"{re.escape(before)}([0-9]{{12,18}}){re.escape(after)}")
+        found = [
+            match for file in self.list(before.partition("/")[0]) if (match := name.fullmatch(file.path))
+        ]
+        return sorted(
+            ((int(match[1]), match[0]) for match in found if match[1] == f"{int(match[1]):012}"), reverse=True
+        )
+
     def delete(self, path: str) -> None:
         """Delete a file, if it exists."""
         with self._failing(f"delete {path}"), suppress(*self.missing):
-            self._delete(checked_path(path))
+            self._delete(_checked_path(path))
 
     @abstractmethod
-    def replace(self, path: str, data: bytes | BinaryIO) -> None:
-        """Replace a file at once: for one that :mod:`~.verified_files` found to be damaged."""
+    def _put(self, path: str, data: bytes | BinaryIO, replace: bool) -> bool:
+        """Write a whole file. Returns ``False`` if the name exists and is not to be replaced."""
 
     @abstractmethod
     def _reading(self, path: str) -> AbstractContextManager[tuple[int, Iterator[bytes]]]:
@@ -174,3 +208,10 @@ class Store(ABC):
     @abstractmethod
     def _failing(self, what: str) -> AbstractContextManager[None]:
         """Turns errors of the place into :exc:`StoreFailed`."""
+
+
+def _checked_path(path: str) -> str:
+    """The path, if it is a folder and a plain name. Raises :exc:`StoreFailed` for anything else."""
+    if not _PATH.fullmatch(path) or path.endswith("."):
+        raise StoreFailed(f"{path!r:.200} is no path of a store")
+    return path

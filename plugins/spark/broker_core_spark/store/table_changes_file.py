@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
 from broker_core_spark.errors import DamagedFile
 from broker_core_spark.store.store import Store
-from broker_core_spark.store.stored_file import file_numbers
 
 __all__ = ["CHANGES", "MOST_CHANGED", "ChangedName", "TableChanges", "newest_changes", "write_changes"]
 
@@ -50,10 +49,9 @@ def newest_changes(store: Store, generation: str, after: int = 0) -> TableChange
 
     Raises :exc:`DamagedFile` for a file that is none.
     """
-    numbers = _numbers(store, generation)
-    if not numbers or numbers[-1] <= after:
+    number, path = next(iter(_looks(store, generation)), (0, ""))
+    if number <= after:
         return None
-    path = f"{CHANGES}/{generation}-{numbers[-1]:012}.jsonl"
     data = store.get(path, _LIMIT)
     if data is None:
         return None  # a later look has removed it meanwhile
@@ -63,7 +61,7 @@ def newest_changes(store: Store, generation: str, after: int = 0) -> TableChange
             raise ValueError("its checksum is another one")
         looked, *rows = map(json.loads, lines.splitlines())
         names = {(namespace, domain, local): properties for namespace, domain, local, properties in rows}
-        return TableChanges(generation, numbers[-1], datetime.fromisoformat(looked), names)
+        return TableChanges(generation, number, datetime.fromisoformat(looked), names)
     except (ValueError, TypeError, RecursionError) as error:
         raise DamagedFile(f"{store.uri}/{path}: it is no file of changes: {error!s:.200}") from None
 
@@ -74,11 +72,11 @@ def write_changes(store: Store, changes: TableChanges) -> bool:
     lines = b"".join(json.dumps(row).encode() + b"\n" for row in rows)
     if not store.put_new(changes.path, hashlib.sha256(lines).hexdigest().encode() + b"\n" + lines):
         return False
-    for number in _numbers(store, changes.generation)[:-_KEPT]:
-        store.delete(f"{CHANGES}/{changes.generation}-{number:012}.jsonl")
+    for _, path in _looks(store, changes.generation)[_KEPT:]:
+        store.delete(path)
     return True
 
 
-def _numbers(store: Store, generation: str) -> list[int]:
-    """The numbers of the looks since a generation, in order."""
-    return file_numbers(store.list(CHANGES), f"{CHANGES}/{generation}-", ".jsonl")
+def _looks(store: Store, generation: str) -> Sequence[tuple[int, str]]:
+    """(number, path) of the looks since a generation, the newest first."""
+    return store.numbered(f"{CHANGES}/{generation}-", ".jsonl")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, BinaryIO, Final, cast
+from typing import BinaryIO, Final
 
 import pyarrow as pa
 
@@ -24,26 +24,17 @@ __all__ = ["fetch_verified", "file_fault", "file_faults", "put_all_verified", "p
 _READERS: Final = 4
 
 
-class _Hashed:
-    """A target of :meth:`Store.fetch` with a checksum, and one for the bytes if that is given."""
+def _verified(store: Store, entry: FileEntry) -> Iterator[bytes]:
+    """The bytes of a file in parts. Raises :exc:`InvalidGeneration` at the end of another one.
 
-    def __init__(self, file: PrivateFile | pa.BufferOutputStream | None = None) -> None:
-        self._file = file
-        self._sha256 = hashlib.sha256()
-
-    def write(self, data: Any) -> None:
-        self._sha256.update(data)
-        if self._file is not None:
-            self._file.write(data)
-
-    def fetch(self, store: Store, entry: FileEntry) -> None:
-        """Fetch a file. Raises :exc:`InvalidGeneration` for another one, :exc:`DamagedFile` for another size."""
-        if not store.fetch(entry.name, cast(BinaryIO, self), entry.size):
-            raise InvalidGeneration(entry.name, "it is not in the store")
-        if self._sha256.hexdigest() != entry.sha256:
-            raise InvalidGeneration(
-                entry.name, "its checksum is not the one that its name has: it was changed"
-            )
+    Raises :exc:`DamagedFile` for another size before the first part.
+    """
+    sha256 = hashlib.sha256()
+    for part in store.fetch(entry.name, entry.size):
+        sha256.update(part)
+        yield part
+    if sha256.hexdigest() != entry.sha256:
+        raise InvalidGeneration(entry.name, "its checksum is not the one that its name has: it was changed")
 
 
 def fetch_verified(store: Store, entry: FileEntry, directory: str | None) -> pa.Buffer:
@@ -53,21 +44,24 @@ def fetch_verified(store: Store, entry: FileEntry, directory: str | None) -> pa.
     :exc:`StoreFailed` if the store or the directory fails.
     """
     with PrivateFile(directory) as file:
-        _Hashed(file).fetch(store, entry)
+        for part in _verified(store, entry):
+            file.write(part)
         return file.mapped()
 
 
 def read_verified(store: Store, entry: FileEntry) -> pa.Buffer:
     """A file of a generation, verified, in memory. Raises as :func:`fetch_verified`."""
     sink = pa.BufferOutputStream()
-    _Hashed(sink).fetch(store, entry)
+    for part in _verified(store, entry):
+        sink.write(part)
     return sink.getvalue()
 
 
 def file_fault(store: Store, entry: FileEntry) -> str | None:
     """The fault of a file, found by reading all of it, or ``None``."""
     try:
-        _Hashed().fetch(store, entry)
+        for _ in _verified(store, entry):
+            pass
     except InvalidGeneration as error:
         return error.reason
     except DamagedFile as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -114,9 +114,9 @@ def check_patches(stores: tuple[Store, Store], former: Manifest, full: Manifest)
     fetched: list[str] = []
 
     class Counted:
-        def fetch(self, name: str, *more: Any) -> bool:
+        def fetch(self, name: str, size: int) -> Iterator[bytes]:
             fetched.append(name)
-            return other.fetch(name, *more)
+            return other.fetch(name, size)
 
         def __getattr__(self, name: str) -> Any:
             return getattr(other, name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -221,9 +221,9 @@ class _Fetched:
         self._store = store
         self.names: list[str] = []
 
-    def fetch(self, name: str, target: Any, size: int) -> bool:
+    def fetch(self, name: str, size: int) -> Iterator[bytes]:
         self.names.append(name)
-        return self._store.fetch(name, target, size)
+        return self._store.fetch(name, size)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
