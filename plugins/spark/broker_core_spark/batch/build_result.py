@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from broker_core_spark.batch.build_errors import BatchError
 from broker_core_spark.batch.generation_differences import GenerationDifferences
-from broker_core_spark.batch.matches.matches_export import matches_frame
+from broker_core_spark.batch.matches_export import matches_frame
 from broker_core_spark.batch.progress.described_job import classic_context
 from broker_core_spark.batch.questions.load_questions import LoadedQuestions, RefusedPattern
 from broker_core_spark.batch.segments.question_totals import QuestionTotals

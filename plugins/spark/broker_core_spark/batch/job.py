@@ -33,7 +33,7 @@ from broker_core_spark.batch.incremental.segment_reuse import (
     read_previous_generation,
     reusable_segments,
 )
-from broker_core_spark.batch.matches.matches_export import matches_address, write_matches
+from broker_core_spark.batch.matches_export import matches_address, write_matches
 from broker_core_spark.batch.progress.progress import Progress, current_progress, showing
 from broker_core_spark.batch.publish_gates import (
     PublishGates,

@@ -20,6 +20,11 @@ __all__ = ["VERSIONS", "JavaMissing", "find_java_home"]
 
 #: Java releases that Spark 4 supports and the tests use.
 VERSIONS: Final = (17, 21)
+_WANTED: Final = f"Spark runs on {' or '.join(f'Java {version}' for version in VERSIONS)}"
+_ADVICE: Final = (
+    "Install one (Debian, Ubuntu: apt install openjdk-17-jre-headless; Fedora: dnf install "
+    "java-21-openjdk-headless; macOS: brew install openjdk@17) or set JAVA_HOME to one."
+)
 _HOMES: Final = Path("/usr/lib/jvm")
 _TIMEOUT: Final = 30  # seconds: the first start of a JVM from a cold disk
 
@@ -39,7 +44,7 @@ def find_java_home() -> Path:
         if version in VERSIONS:
             return Path(named)
         found = f"Java {version}" if version else "no Java"
-        raise JavaMissing(f"JAVA_HOME is {named}, which is {found}: Spark runs on {_wanted()}. {_advice()}")
+        raise JavaMissing(f"JAVA_HOME is {named}, which is {found}: {_WANTED}. {_ADVICE}")
     others: list[str] = []
     for home in _homes():
         version = _version(home)
@@ -48,28 +53,15 @@ def find_java_home() -> Path:
         if version:
             others.append(f"Java {version} in {home}")
     seen = f"found only {', '.join(others)}" if others else "there is none"
-    raise JavaMissing(f"Spark runs on {_wanted()}, and {seen}. {_advice()}")
-
-
-def _wanted() -> str:
-    return " or ".join(f"Java {version}" for version in VERSIONS)
-
-
-def _advice() -> str:
-    return (
-        "Install one (Debian, Ubuntu: apt install openjdk-17-jre-headless; Fedora: dnf install "
-        "java-21-openjdk-headless; macOS: brew install openjdk@17) or set JAVA_HOME to one."
-    )
+    raise JavaMissing(f"{_WANTED}, and {seen}. {_ADVICE}")
 
 
 def _homes() -> Iterator[Path]:
     found = shutil.which("java")
     if found:
         yield Path(found).resolve().parent.parent
-    if _HOMES.is_dir():
-        for version in VERSIONS:
-            yield from sorted(home for home in _HOMES.iterdir() if str(version) in home.name)
-        yield from sorted(_HOMES.iterdir())
+    for name in (*(f"*{version}*" for version in VERSIONS), "*"):
+        yield from sorted(_HOMES.glob(name))
 
 
 def _version(home: Path) -> int | None:

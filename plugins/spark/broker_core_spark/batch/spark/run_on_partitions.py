@@ -8,7 +8,7 @@ from __future__ import annotations
 import pickle
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -37,21 +37,16 @@ _NO_PACKAGE: Final = (
 PartitionWork = Callable[[Iterator[pa.RecordBatch]], Iterator[Any]]
 
 
-@dataclass(frozen=True, slots=True)
-class _Task:
-    """``work`` as Spark calls it. Results are pickled, as in Spark's own API for Python.
+def _pickled(work: PartitionWork, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The results of ``work``, pickled as in Spark's own API for Python.
 
     An error that another try would meet again is a result, too.
     """
-
-    work: PartitionWork
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        try:
-            for result in self.work(batches):
-                yield pa.record_batch([[pickle.dumps(result)]], schema=_RESULT)
-        except _LASTING as error:
-            yield pa.record_batch([[pickle.dumps(error)]], schema=_RESULT)
+    try:
+        for result in work(batches):
+            yield pa.record_batch([[pickle.dumps(result)]], schema=_RESULT)
+    except _LASTING as error:
+        yield pa.record_batch([[pickle.dumps(error)]], schema=_RESULT)
 
 
 def numbered_partitions(spark: SparkSession, tasks: int) -> DataFrame:
@@ -68,7 +63,7 @@ def run_on_partitions(frame: DataFrame, work: PartitionWork, job: SparkJob) -> l
     """
     try:
         with described_job(frame.sparkSession, job):
-            rows = frame.mapInArrow(_Task(work), _DDL).collect()
+            rows = frame.mapInArrow(partial(_pickled, work), _DDL).collect()
     except spark_errors() as error:
         raise TaskFailed(_reason(error)) from error
     results = [pickle.loads(row["result"]) for row in rows]  # noqa: S301 - as Spark itself does

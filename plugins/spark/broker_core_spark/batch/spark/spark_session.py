@@ -199,7 +199,7 @@ def _interruption(error: BaseException | None) -> KeyboardInterrupt | None:
     return error
 
 
-def _made(master: str | None, conf: dict[str, str], name: str, said: IO[bytes]) -> SparkSession:
+def _made(master: str | None, conf: dict[str, Any], name: str, said: IO[bytes]) -> SparkSession:
     from pyspark.sql import SparkSession
 
     # Workers run this Python, unless the operator named another one.
@@ -207,29 +207,26 @@ def _made(master: str | None, conf: dict[str, str], name: str, said: IO[bytes]) 
     is_local = master is not None and master.startswith("local")
     quiet = is_local and _LOG_SETTING not in conf
     try:
+        builder, conf = SparkSession.builder, {"spark.app.name": name, **conf}
         if master is not None and master.startswith(_CONNECT):
             import pyspark.sql.connect.session  # noqa: F401 - says which packages are missing
 
             check_server(master)
-            builder = SparkSession.builder.remote(master).appName(name)
+            builder = builder.remote(master)
         else:
             if master is not None:
                 check_server(master)
-            builder = SparkSession.builder
             if is_local:
                 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
                 conf = {**LOCAL_SETTINGS, **conf}
             if _SUBMITTED not in os.environ:
                 os.environ["JAVA_HOME"] = str(find_java_home())
                 conf = {**_QUIET, "spark.master": str(master), **_on_this_machine(conf)}
-            conf = {"spark.app.name": name, **conf}
             # On a thread of its own, on which PySpark handles no SIGINT: its handler calls the JVM, in which a call may
             # be under way. A signal waits for the end of the start, and the JVM ends with this process.
             with ThreadPoolExecutor(1, "spark-start") as starter:
                 starter.submit(_start_context, conf, said).result()
-        for key, value in conf.items():
-            builder = builder.config(key, value)
-        session = builder.getOrCreate()
+        session = builder.config(map=conf).getOrCreate()
     except spark_errors() as error:
         reason = spark_message(error)
         if _STOPPED in reason:

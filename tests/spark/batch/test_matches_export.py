@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,11 +15,25 @@ import pyarrow.parquet as pq
 import pytest
 import re2
 
+from broker_core.names import Mode
+from broker_core_spark.batch import matches_export
 from broker_core_spark.batch.build_errors import BatchError
 from broker_core_spark.batch.build_result import BuildResult
 from broker_core_spark.batch.job import build
-from broker_core_spark.batch.matches.match_rows import MATCH_SCHEMA
-from broker_core_spark.batch.matches.matches_export import MatchesTask, matches_address, write_matches
+from broker_core_spark.batch.matches_export import (
+    MATCH_SCHEMA,
+    asked_columns,
+    match_batches,
+    matches_address,
+    matches_of_shares,
+    write_matches,
+)
+from broker_core_spark.format.canonical_question import CanonicalQuestion
+from broker_core_spark.format.segment_layout import KIND_BITS, KIND_RANGE, KIND_ROWS
+from broker_core_spark.format.segment_reader import Segment
+from broker_core_spark.store import open_store
+from broker_core_spark.store.verified_files import fetch_verified
+from tests.support.generation_builder import build_generation
 from tests.support.spark_catalogues import fill, result_of, write_patterns
 
 if TYPE_CHECKING:
@@ -27,6 +41,7 @@ if TYPE_CHECKING:
 
 WHEN = datetime(2026, 3, 1, 10, 15, tzinfo=UTC)
 ROWS = [{"namespace": "a/b", "pattern": ".*"}, {"namespace": "a/b", "mode": "ALL", "pattern": "a/b/.*1"}]
+PATTERNS = (None, "a/b/t-0.*", ".*[02468]", ".*-77", ".*(03|77)", "nothing")
 
 
 def brute_force(
@@ -178,13 +193,77 @@ def test_no_matches_are_a_table_without_rows(spark: SparkSession, tmp_path: Path
 
 
 def test_a_share_has_the_rows_of_its_segments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("broker_core_spark.batch.matches.match_rows._ROWS", 400)
+    monkeypatch.setattr(matches_export, "_ROWS", 400)
     names = [f"t{number:04}" for number in range(3000)]
     result = result_of(tmp_path / "store", ROWS[:1], {"a/b": names})
-    task = MatchesTask(result.store, {}, result.generation, WHEN, [range(len(result.manifest.segments)), []])
-    batches = list(task(iter([pa.record_batch([pa.array([0, 1])], ["id"])])))
+    shares: list[Sequence[int]] = [range(len(result.manifest.segments)), []]
+    numbers = [pa.record_batch([pa.array([1, 0])], ["id"])]
+    batches = list(matches_of_shares(result.store, {}, result.generation, WHEN, shares, numbers))
     assert max(batch.num_rows for batch in batches) <= 400
     assert all(batch.schema.equals(MATCH_SCHEMA) for batch in batches)
     topics = pa.Table.from_batches(batches).column("topic").to_pylist()
     assert topics == [f"persistent://a/b/{name}" for name in names]
-    assert list(task.rows([])) == []
+
+
+def names_of(pattern: str | None, names: list[str]) -> list[str]:
+    """What a pattern of this test picks."""
+    return [name for name in names if pattern is None or re2.fullmatch(pattern, f"a/b/{name}")]
+
+
+@pytest.mark.parametrize("most", [1, 7, 100_000])
+def test_every_kind_of_postings_and_every_mode(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    monkeypatch.setattr(matches_export, "_ROWS", most)
+    names = {
+        domain: [f"t-{number:04}" for number in range(size)]
+        for domain, size in (("persistent", 1000), ("non-persistent", 30))
+    }
+    questions = [CanonicalQuestion.of("a/b", mode, pattern) for mode in Mode for pattern in PATTERNS]
+    store = open_store(str(tmp_path))
+    manifest = build_generation(
+        store, {"a/b": names}, questions, catalogue_id="id", versions={"a/b": 1}, segment_bytes=4096
+    )
+    lines = [question.line for question in questions]
+    lines += [CanonicalQuestion.of("a/c", Mode.ALL, ".*").line]
+    asked = asked_columns(lines, {"a/b"})
+    assert set(asked) == {("a/b", mode) for mode in Mode}
+    found: list[dict[str, Any]] = []
+    kinds: set[int] = set()
+    for entry in manifest.segments:
+        data, postings = (fetch_verified(store, file, None) for file in (entry, entry.postings))
+        for run in Segment.open(data, entry.name, postings, entry.postings.name).runs():
+            kinds |= set(run.entries["kind"].tolist())
+            for batch in match_batches(run, asked, "some-id", WHEN):
+                assert 0 < batch.num_rows <= most
+                assert batch.schema.equals(MATCH_SCHEMA)
+                found += batch.to_pylist()
+    assert kinds == {KIND_RANGE, KIND_ROWS, KIND_BITS}
+    expected = sorted(
+        (mode.name, pattern or "", f"{domain}://a/b/{name}")
+        for mode in Mode
+        for pattern in PATTERNS
+        for domain, known in names.items()
+        if mode.lists(domain)
+        for name in names_of(pattern, known)
+    )
+    assert sorted((row["mode"], row["pattern"] or "", row["topic"]) for row in found) == expected
+    assert {(row["namespace"], row["generation"], row["published"]) for row in found} == {
+        ("a/b", "some-id", WHEN)
+    }
+
+
+def test_long_patterns_make_small_batches(tmp_path: Path) -> None:
+    pattern = f"a/b/t({'|'.join(['x' * 1000] * 900)}|.*)"
+    question = CanonicalQuestion.of("a/b", Mode.ALL, pattern, {"k": "v"})
+    columns = asked_columns([question.line], {"a/b"})["a/b", Mode.ALL]
+    assert columns["properties"].to_pylist() == [[("k", "v")]]
+    assert columns["key"] == pa.array([question.selector.key], pa.binary(16))
+    names = {"a/b": {"persistent": [f"t{number:03}" for number in range(100)]}}
+    store, asked = open_store(str(tmp_path)), CanonicalQuestion.of("a/b", Mode.ALL, pattern)
+    (entry,) = build_generation(store, names, [asked], catalogue_id="id").segments
+    data, postings = (fetch_verified(store, file, None) for file in (entry, entry.postings))
+    (run,) = Segment.open(data, entry.name, postings, entry.postings.name).runs()
+    batches = list(match_batches(run, asked_columns([asked.line], {"a/b"}), "some-id", WHEN))
+    assert sum(batch.num_rows for batch in batches) == 100
+    assert 1 <= max(batch.num_rows for batch in batches) <= 37
