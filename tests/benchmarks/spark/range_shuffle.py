@@ -18,8 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -34,12 +33,12 @@ from broker_core_spark.batch.progress.progress import SparkJob
 from broker_core_spark.batch.segments.staged_selectors import StagedSelectors
 from broker_core_spark.batch.segments.task_assignment import TaskAssignment, assign_tasks, blocks_within
 from broker_core_spark.batch.sources.open_catalogue import open_catalogue
-from broker_core_spark.batch.sources.stage_rows import stage_rows
+from broker_core_spark.batch.sources.stage_rows import rows_by_place
 from broker_core_spark.batch.spark.run_on_partitions import run_on_partitions
 from broker_core_spark.batch.spark.spark_session import spark_session
 from broker_core_spark.batch.staging.numbered_work import run_numbered
 from broker_core_spark.batch.staging.order_keys import order_key
-from broker_core_spark.batch.staging.sorted_runs import SortedRun, joined_names, keyed_names, read_blocks
+from broker_core_spark.batch.staging.sorted_runs import joined_names, keyed_names, read_blocks
 from broker_core_spark.batch.staging.staging_area import StagingArea
 from broker_core_spark.store import Store
 from tests.benchmarks.spark.catalogue import NAMESPACES, namespace, write_catalogue
@@ -78,36 +77,13 @@ def read_runs(_staging: StagingArea, store: Store, _number: int, assignment: Tas
     return _said(keys.take(pa.array(EncodedNames.sorted_rows(keys))))
 
 
-@dataclass(slots=True)
-class _Keys:
-    """Takes names as a writer of runs does, and keeps their keys."""
-
-    keys: list[pa.LargeBinaryArray] = field(default_factory=list)
-
-    def add(
-        self,
-        namespace: str,
-        domain: str,
-        names: pa.LargeStringArray,
-        properties: Sequence[pa.LargeStringArray] = (),
-        *,
-        check: bool = True,
-    ) -> Iterator[SortedRun]:
-        if check:
-            EncodedNames.check(names)
-        self.keys.append(order_key(namespace, domain, names))
-        return iter(())
-
-
 def _keys_of(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The keys of full names."""
     for batch in batches:
         names = batch.column(0).cast(pa.large_string())
-        taken, nothing = _Keys(), pa.nulls(len(names), pa.large_string())
-        for _ in stage_rows(taken, names, nothing, nothing, []):
-            pass
-        for keys in taken.keys:
-            yield pa.record_batch([keys.cast(pa.binary())], schema=_KEY)
+        nothing = pa.nulls(len(names), pa.large_string())
+        for place, domain, local, _ in rows_by_place(names, nothing, nothing, []):
+            yield pa.record_batch([order_key(place, domain, local).cast(pa.binary())], schema=_KEY)
 
 
 def _read_shuffled(batches: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
@@ -120,7 +96,7 @@ def by_runs(spark: SparkSession, source: str, folder: Path, tasks: int) -> list[
     """The batch's own way."""
     staging = StagingArea(str(folder / "store"), "temporary/bench", (), _TARGET, namespaces=frozenset(_NAMES))
     with open_catalogue(source, spark=spark).snapshot() as snapshot:
-        runs = snapshot.read(staging, _NAMES)
+        runs = snapshot.read(staging)
     assignments = assign_tasks(runs, StagedSelectors("", {}), {}, tasks=tasks)
     return run_numbered(spark, staging, assignments, read_runs, SparkJob("read runs"))
 

@@ -183,10 +183,8 @@ def build(
                 segment_bytes,
                 dict(store_options or {}),
                 largest_segment_bytes=largest_segment_bytes,
-            )
-            # Namespaces that nobody asks about are not read.
-            staging = replace(
-                staging, namespaces=frozenset(question.namespace for question in loaded.questions)
+                # Namespaces that nobody asks about are not read.
+                namespaces=frozenset(question.namespace for question in loaded.questions),
             )
             with ExitStack() as reading:
                 with timed("catalogue"):
@@ -337,10 +335,10 @@ def _reuse(
 
 def _stage(snapshot: CatalogueSnapshot, staging: StagingArea, reuse: SegmentReuse | None) -> list[SortedRun]:
     if reuse is None or reuse.compared:
-        return snapshot.read(staging, sorted(staging.namespaces or ()))
+        return snapshot.read(staging)
     if not reuse.staged:
         return []
-    return snapshot.read(staging.within(reuse.staged), sorted(reuse.namespaces))
+    return snapshot.read(replace(staging, key_ranges=reuse.staged, namespaces=reuse.namespaces))
 
 
 def _with_topics(

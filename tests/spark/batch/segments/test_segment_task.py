@@ -48,7 +48,8 @@ def made(tmp_path: Path, parts: list[tuple[list[str], list[str | None]]]) -> lis
     runs = []
     for names, values in parts:
         writer = SortedRunWriter(staging)
-        runs += [*writer.add("a/b", "persistent", texts(*names), [texts(*values)]), *writer.finish()]
+        writer.add("a/b", "persistent", texts(*names), [texts(*values)])
+        runs += writer.finish()
     selectors = stage_selectors(staging.open(), "temporary/test-selectors", required_selectors([QUESTION]))
     return list(run_all(staging, assign_tasks(runs, selectors, {}, tasks=1)))
 
@@ -103,7 +104,7 @@ def staged(staging: StagingArea) -> tuple[list[SortedRun], StagedSelectors]:
     for part in parts:
         writer = SortedRunWriter(staging)
         for namespace, domain, names in part:
-            runs += writer.add(namespace, domain, texts(*names))
+            writer.add(namespace, domain, texts(*names))
         runs += writer.finish()
     return runs, stage_selectors(staging.open(), f"{staging.folder}-selectors", required_selectors(QUESTIONS))
 
@@ -180,7 +181,8 @@ def test_names_of_several_runs_are_in_order_where_some_that_follow_each_other_ha
     most = [name for name in names if name not in behind]
     for part in (most[900:], behind[::2], most[:300], most[300:900], behind[1::2] + names[7:8]):
         writer = SortedRunWriter(staging)
-        runs += [*writer.add("a/b", "persistent", texts(*part), [texts(*part)]), *writer.finish()]
+        writer.add("a/b", "persistent", texts(*part), [texts(*part)])
+        runs += writer.finish()
     found = staged_names(staging.open(), {run.path: run.blocks for run in runs}, (b"", b""), 1)
     keys = found["key"].to_pylist()
     assert sorted(keys) == sorted([*(b"a/b\x011" + name.encode() for name in names), b"a/b\x011t0007"])

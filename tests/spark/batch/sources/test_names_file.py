@@ -22,7 +22,7 @@ def test_a_file_of_names_has_the_rules_of_an_import(tmp_path: Path) -> None:
     with NamesSource(path, "a/b").snapshot() as snapshot:
         assert (snapshot.catalogue_id, snapshot.version("t/n")) == (STATIC_ID, None)
         assert snapshot.unversioned == "a list of names has no versions"
-        found = staged_names(place, snapshot.read(place, None))
+        found = staged_names(place, snapshot.read(place))
     assert found == {
         ("a/b", "persistent", "t-partition-0"): "v",
         ("a/b", "persistent", "t-partition-1"): "v",

@@ -49,7 +49,7 @@ def test_properties_of_a_parquet_file(spark: SparkSession, tmp_path: Path, form:
     place = staging_area(tmp_path, "k")
     with TableSource(str(tmp_path / "topics.parquet"), spark).snapshot() as snapshot:
         assert (snapshot.version("a/b"), snapshot.unversioned) == (None, "a Parquet file has no versions")
-        found = found_in(place, snapshot.read(place, None))
+        found = found_in(place, snapshot.read(place))
     first = None if form == "none" else "v"
     assert found == {("a/b", "persistent", f"t{n}", first if n == 0 else None) for n in range(3)}
 
@@ -61,7 +61,7 @@ def test_a_table_of_the_session(spark: SparkSession, tmp_path: Path) -> None:
     )
     place = staging_area(tmp_path)
     with TableSource("table:topics", spark).snapshot() as snapshot:
-        found = found_in(place, snapshot.read(place, None))
+        found = found_in(place, snapshot.read(place))
         assert snapshot.version("a/b") is None
         assert snapshot.unversioned == "only Iceberg and Delta tables have versions"
     assert found == {("a/b", "persistent", "x", None), ("a/b", "non-persistent", "y", None)}
@@ -83,7 +83,7 @@ def test_tables_that_cannot_be_read(spark: SparkSession, tmp_path: Path) -> None
         TableSource(str(tmp_path / "other.parquet"), spark).snapshot() as snapshot,
         pytest.raises(InvalidCatalogue, match="no column 'name' among title"),
     ):
-        snapshot.read(place, None)
+        snapshot.read(place)
     # An invalid name is not tried again, and the task says what is wrong with it.
     pq.write_table(
         pa.table({"name": ["persistent://a/b/fine", "persistent://a/b"]}), tmp_path / "bad.parquet"
@@ -92,7 +92,7 @@ def test_tables_that_cannot_be_read(spark: SparkSession, tmp_path: Path) -> None
         TableSource(str(tmp_path / "bad.parquet"), spark).snapshot() as snapshot,
         pytest.raises(InvalidCatalogue, match="expected domain"),
     ):
-        snapshot.read(place, None)
+        snapshot.read(place)
 
 
 @pytest.mark.parametrize("column", ["topic", "namespace", "properties"])
@@ -116,7 +116,7 @@ def test_what_is_no_utf8_is_refused_by_column_and_row(
         TableSource(str(tmp_path / "topics.parquet"), spark).snapshot() as snapshot,
         pytest.raises(InvalidCatalogue, match=f"column '{column}' has no text in UTF-8 in row 2"),
     ):
-        snapshot.read(place, None)
+        snapshot.read(place)
 
 
 def test_texts_of_bytes_are_read_and_other_types_named() -> None:

@@ -78,7 +78,7 @@ def test_all_tasks_read_one_snapshot(
             "INSERT INTO broker_core.topics (namespace, domain, local_name) "
             "VALUES ('public/large', 'persistent', 'later')"
         )
-        runs = snapshot.read(staging, None)
+        runs = snapshot.read(staging)
         assert len(runs) > 3
         versions = {name: snapshot.version(name) for name in ("public/large", "public/odd", "no/where")}
         assert {name: version and version.number for name, version in versions.items()} == {
@@ -106,7 +106,7 @@ def test_rows_that_are_replaced_are_never_missing(
     with PostgresSource(database.dsn, spark).snapshot() as snapshot:
         with pytest.raises(Exception, match="lock timeout"):
             database.sql(f"SET lock_timeout = '200ms'; {truncate}")
-        runs = snapshot.read(staging, None)
+        runs = snapshot.read(staging)
         assert sum(count for run in runs for count in run.names.values()) == 100 + len(ODD)
     database.sql(truncate)
 
@@ -127,7 +127,7 @@ async def test_a_batch_and_who_waits_for_it_do_not_wait_for_each_other(
 
     def read(snapshot: Any) -> None:
         with pytest.raises(TaskFailed, match="waits to truncate or to migrate"):
-            snapshot.read(staging, None)
+            snapshot.read(staging)
 
     with PostgresSource(database.dsn, spark).snapshot() as snapshot:
         truncating = asyncio.create_task(feeder.execute("TRUNCATE broker_core.topics"))

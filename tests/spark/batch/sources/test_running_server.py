@@ -26,7 +26,7 @@ def _read(server: RunningBroker, folder: Path) -> tuple[str, Names]:
     place = staging_area(folder, "region")
     with source.snapshot() as snapshot:
         assert source.static
-        return snapshot.catalogue_id, staged_names(place, snapshot.read(place, None))
+        return snapshot.catalogue_id, staged_names(place, snapshot.read(place))
 
 
 @pytest.mark.parametrize("page", [1, 3, 10_000])

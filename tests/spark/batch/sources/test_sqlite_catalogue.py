@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -27,8 +28,8 @@ def test_the_embedded_catalogue_is_read_as_it_was(tmp_path: Path) -> None:
             f"{snapshot.catalogue_id}:1",
             "None",
         ]
-        found = staged_names(place, snapshot.read(place, None))
-        some = staged_names(place, snapshot.read(place, ["a/c"]))
+        found = staged_names(place, snapshot.read(place))
+        some = staged_names(place, snapshot.read(replace(place, namespaces=frozenset({"a/c"}))))
     assert found == {
         ("a/b", "persistent", "t-partition-0"): "v",
         ("a/b", "persistent", "t-partition-1"): "v",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from broker_core_spark.batch.build_errors import InvalidCatalogue
-from broker_core_spark.batch.sources.stage_rows import stage_rows
+from broker_core_spark.batch.sources.stage_rows import rows_by_place
 from broker_core_spark.batch.staging.sorted_runs import SortedRunWriter
 from broker_core_spark.batch.staging.staging_area import StagingArea
 from tests.support.spark_catalogues import staged_names, staging_area
@@ -26,12 +27,15 @@ def found_in(place: StagingArea, runs: list[Any]) -> Found:
     return {(*name, value) for name, value in staged_names(place, runs).items()}
 
 
-def staged(tmp_path: Path, *columns: Any, default: str | None = None) -> Found:
+def staged(
+    tmp_path: Path, *columns: Any, default: str | None = None, wanted: Collection[str] | None = None
+) -> Found:
     place = staging_area(tmp_path, "k")
     writer = SortedRunWriter(place)
     names, namespaces, domains, *values = columns
-    runs = [*stage_rows(writer, names, namespaces, domains, values, default), *writer.finish()]
-    return found_in(place, runs)
+    for part in rows_by_place(names, namespaces, domains, values, default, wanted):
+        writer.add(*part)
+    return found_in(place, writer.finish())
 
 
 def test_full_and_local_names_side_by_side(tmp_path: Path) -> None:
@@ -65,8 +69,10 @@ def test_full_and_local_names_side_by_side(tmp_path: Path) -> None:
         ("local", "a/b", "kafka", "domain"),
         ("", "a/b", None, "empty"),
         (None, "a/b", None, "null"),
+        ("nul\0", "a/b", None, r"\(in persistent://a/b\)"),
+        ("persistent://a/b/nul\0", None, None, r"\(in persistent://a/b\)"),
     ],
-    ids=range(10),
+    ids=range(12),
 )
 def test_what_is_no_topic_is_refused(
     tmp_path: Path, name: str | None, namespace: str | None, domain: str | None, message: str

@@ -13,8 +13,8 @@ from broker_core_spark.store.publishing import BuildRun
 
 
 def test_staging_travels_to_executors(tmp_path: Path) -> None:
-    staging = StagingArea(str(tmp_path), "temporary/test", ("k",), 4096, {"region": "x"}).within(
-        ((b"a", b"b"),)
+    staging = StagingArea(
+        str(tmp_path), "temporary/test", ("k",), 4096, {"region": "x"}, key_ranges=((b"a", b"b"),)
     )
     again = pickle.loads(pickle.dumps(staging))
     assert again == staging

@@ -21,25 +21,27 @@ STATIC_ID: Final = "static"
 class CatalogueSnapshot(ABC):
     """One state of a catalogue, by default of a static one without versions.
 
+    ``versions`` are the states of its namespaces, as far as they are known.
     ``unversioned`` says why the states of a static catalogue cannot be distinguished; it is empty if they can.
     ``repeats`` counts repeated names that are staged once, ``left_out`` the rows that a condition leaves out.
     """
 
     catalogue_id: str = STATIC_ID
+    versions: Mapping[str, CatalogVersion]
     unversioned: str = ""
     repeats: int = 0
     left_out: int = 0
 
     @abstractmethod
-    def read(self, staging: StagingArea, namespaces: Sequence[str] | None) -> list[SortedRun]:
-        """Stage the names of these namespaces, or of all for ``None``."""
+    def read(self, staging: StagingArea) -> list[SortedRun]:
+        """Stage the names of the namespaces of a staging area."""
 
-    def version(self, _namespace: str, /) -> CatalogVersion | None:
+    def version(self, namespace: str, /) -> CatalogVersion | None:
         """The state of a namespace, or ``None``: there is no such namespace, or the catalogue is unversioned.
 
         Versions of a static catalogue have no numbers, only stamps, and any namespace has one.
         """
-        return None
+        return self.versions.get(namespace)
 
     def changes(
         self, _since: Mapping[str, CatalogVersion], _property_keys: Sequence[str], /

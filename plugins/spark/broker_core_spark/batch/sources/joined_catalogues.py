@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from types import MappingProxyType
 
+from broker_core.change_log import CatalogVersion
 from broker_core_spark.batch.build_errors import InvalidCatalogue
 from broker_core_spark.batch.sources.catalogue_source import CatalogueSnapshot, CatalogueSource
 from broker_core_spark.batch.staging.sorted_runs import SortedRun
@@ -36,11 +38,12 @@ class JoinedCatalogues(CatalogueSource):
 
 class _JoinedSnapshot(CatalogueSnapshot):
     unversioned = "several catalogues have no version together"
+    versions: Mapping[str, CatalogVersion] = MappingProxyType({})
 
     def __init__(self, parts: Sequence[CatalogueSnapshot]) -> None:
         self._parts = parts
         self.repeats = sum(part.repeats for part in parts)
         self.left_out = sum(part.left_out for part in parts)
 
-    def read(self, staging: StagingArea, namespaces: Sequence[str] | None) -> list[SortedRun]:
-        return [run for part in self._parts for run in part.read(staging, namespaces)]
+    def read(self, staging: StagingArea) -> list[SortedRun]:
+        return [run for part in self._parts for run in part.read(staging)]

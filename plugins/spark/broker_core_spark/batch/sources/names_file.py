@@ -36,7 +36,9 @@ class NamesSource(CatalogueSource):
                     with self._path.open("rb") as lines:
                         repeats = import_topics(catalog, self._namespace, lines).repeats
                     with catalog.state() as state:
-                        yield EmbeddedSnapshot(state, STATIC_ID, "a list of names has no versions", repeats)
+                        yield EmbeddedSnapshot(
+                            state, {}, STATIC_ID, "a list of names has no versions", repeats
+                        )
             except CatalogError as error:
                 raise InvalidCatalogue(f"{self._shown}: {error}") from error
             except OSError as error:

@@ -40,8 +40,8 @@ from broker_core_spark.batch.sources.delta_changes import pin_delta
 from broker_core_spark.batch.sources.iceberg_changes import pin_iceberg
 from broker_core_spark.batch.sources.pinned_table import PinnedTable, at_version, name_and_version
 from broker_core_spark.batch.sources.rows_of_namespaces import in_namespaces
-from broker_core_spark.batch.sources.stage_rows import stage_rows, without_namespace
-from broker_core_spark.batch.sources.table_changes import CHANGE, StagedNames, changed_names
+from broker_core_spark.batch.sources.stage_rows import rows_by_place, without_namespace
+from broker_core_spark.batch.sources.table_changes import CHANGE, changed_names
 from broker_core_spark.batch.sources.version_column import pin_column
 from broker_core_spark.batch.spark.run_on_partitions import run_on_partitions
 from broker_core_spark.batch.spark.spark_errors import failing_to_read, spark_errors, spark_message
@@ -158,9 +158,9 @@ class TableSnapshot(CatalogueSnapshot):
         condition = "" if where is None else f"?{hashlib.sha256(where.encode()).hexdigest()[:16]}"
         return (self._source.namespace or "") + condition
 
-    def read(self, staging: StagingArea, namespaces: Sequence[str] | None) -> list[SortedRun]:
+    def read(self, staging: StagingArea) -> list[SortedRun]:
         work = _Ingest(staging, self._source.namespace, self._name_column)
-        rows = self._selected(self._of(self._frame, namespaces), staging.property_keys)
+        rows = self._selected(self._of(self._frame, staging.namespaces), staging.property_keys)
         return run_on_partitions(rows, work, SparkJob("read the catalogue"))
 
     def version(self, _namespace: str) -> CatalogVersion | None:
@@ -178,13 +178,13 @@ class TableSnapshot(CatalogueSnapshot):
         if made_by != self._made_by:
             raise NothingToKeep("the published generation was built with another --namespace or --where")
         try:
-            rows = self._of(self._pinned.changed_rows(stamp), list(since))
+            rows = self._of(self._pinned.changed_rows(stamp), since)
             if self._source.where is not None:
                 rows = rows.where(self._source.where)
             found = changed_names(self._selected(rows, property_keys, CHANGE), self._source.namespace)
         except spark_errors() as error:
             raise NothingToKeep(f"the changes of the table cannot be read: {spark_message(error)}") from error
-        return {name: found.get(name, []) for name in since}
+        return {name: found.get(name, ()) for name in since}
 
     def states(
         self, names: Collection[ChangedName], property_keys: Sequence[str]
@@ -197,29 +197,31 @@ class TableSnapshot(CatalogueSnapshot):
         written = sorted(
             {form for place, domain, local in names for form in (local, f"{domain}://{place}/{local}")}
         )
-        rows = self._of(self._frame, sorted({place for place, _, _ in names}))
+        rows = self._of(self._frame, {place for place, _, _ in names})
         name = F.col(self._name_column).cast("string")
         if len(written) <= _FEW_NAMES:  # which connectors look up in the statistics of files
             rows = rows.where(name.isin(*written))
         else:
             wanted = rows.sparkSession.createDataFrame(pa.table({"wanted": written}))
             rows = rows.join(F.broadcast(wanted), name == wanted["wanted"], "left_semi")
-        found = StagedNames()
         try:
             with described_job(rows.sparkSession, SparkJob("read the changed names", {"names": len(names)})):
                 table = self._selected(rows, property_keys).toArrow()
         except spark_errors() as error:
             raise InvalidCatalogue(f"the changed names cannot be read: {spark_message(error)}") from error
+        found: dict[ChangedName, dict[str, str]] = {}
         for batch in table.to_batches():
-            for _ in stage_rows(
-                found, *_texts_of_rows(batch, property_keys, self._name_column), self._source.namespace
-            ):
-                pass
-        return {
-            name: {key: value for key, value in zip(property_keys, values, strict=True) if value is not None}
-            for name, values in found.names.items()
-            if name in names
-        }
+            columns = _texts_of_rows(batch, property_keys, self._name_column)
+            for place, domain, locals_, values in rows_by_place(*columns, self._source.namespace):
+                for local, *own in zip(*(column.to_pylist() for column in (locals_, *values)), strict=True):
+                    row = {
+                        key: text for key, text in zip(property_keys, own, strict=True) if text is not None
+                    }
+                    if found.setdefault((place, domain, local), row) != row:
+                        raise InvalidCatalogue(
+                            f"{domain}://{place}/{local} has two values of a property that selects"
+                        )
+        return {name: row for name, row in found.items() if name in names}
 
     @property
     def _name_column(self) -> str:
@@ -229,7 +231,7 @@ class TableSnapshot(CatalogueSnapshot):
             raise InvalidCatalogue(f"{shown}: no column 'name' among {', '.join(self._columns)[:500]}")
         return named[0]
 
-    def _of(self, frame: DataFrame, namespaces: Sequence[str] | None) -> DataFrame:
+    def _of(self, frame: DataFrame, namespaces: Collection[str] | None) -> DataFrame:
         """The rows of these namespaces."""
         if namespaces is None:
             return frame
@@ -241,7 +243,10 @@ class TableSnapshot(CatalogueSnapshot):
             self._check_full(name)
         return frame.filter(
             in_namespaces(
-                name, F.col("namespace") if has_namespace else None, namespaces, self._source.namespace
+                name,
+                F.col("namespace") if has_namespace else None,
+                sorted(namespaces),
+                self._source.namespace,
             )
         )
 
@@ -293,7 +298,8 @@ class _Ingest:
         for batch in batches:
             columns = _texts_of_rows(batch, self.staging.property_keys, self.name_column, before)
             before += len(batch)
-            yield from stage_rows(writer, *columns, self.namespace)
+            for place in rows_by_place(*columns, self.namespace, self.staging.namespaces):
+                writer.add(*place)
         yield from writer.finish()
 
 

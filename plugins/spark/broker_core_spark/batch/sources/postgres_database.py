@@ -31,7 +31,7 @@ from broker_core.change_log import CatalogVersion
 from broker_core_spark.batch.build_errors import InvalidCatalogue, TaskFailed
 from broker_core_spark.batch.progress.progress import SparkJob
 from broker_core_spark.batch.sources.catalogue_source import CatalogueSnapshot, CatalogueSource
-from broker_core_spark.batch.sources.stage_rows import stage_rows
+from broker_core_spark.batch.sources.stage_rows import rows_by_place
 from broker_core_spark.batch.spark.run_on_partitions import numbered_partitions, run_on_partitions
 from broker_core_spark.batch.staging.sorted_runs import SortedRun, SortedRunWriter
 from broker_core_spark.batch.staging.staging_area import StagingArea
@@ -180,16 +180,13 @@ class _DatabaseSnapshot(CatalogueSnapshot):
     pages: int
     catalogue_id: str
 
-    def version(self, namespace: str) -> CatalogVersion | None:
-        return self.versions.get(namespace)
-
-    def read(self, staging: StagingArea, namespaces: Sequence[str] | None) -> list[SortedRun]:
-        wanted = tuple(sorted(self.versions if namespaces is None else namespaces))
+    def read(self, staging: StagingArea) -> list[SortedRun]:
+        wanted = self.versions if staging.namespaces is None else staging.namespaces
         if not self.pages or not wanted:
             return []
         tasks = -(-self.pages // _PAGES)
         job = SparkJob("read the catalogue", {"pages": self.pages})
-        work = _ReadPages(self.dsn, self.exported, staging, wanted, _PAGES)
+        work = _ReadPages(self.dsn, self.exported, staging, tuple(sorted(wanted)), _PAGES)
         return run_on_partitions(numbered_partitions(self.spark, tasks), work, job)
 
     def changes(
@@ -234,8 +231,9 @@ class _ReadPages:
             for number in batch.column(0).to_pylist():
                 text = asyncio.run(self._copied(number * self.pages, (number + 1) * self.pages))
                 for table in _parsed(text, len(self.staging.property_keys)):
-                    name, namespace, domain, *values = (column.cast(_NAME) for column in table.columns)
-                    yield from stage_rows(writer, name, namespace, domain, values)
+                    name, namespace, domain, *values = table.columns
+                    for place in rows_by_place(name, namespace, domain, values):
+                        writer.add(*place)
         yield from writer.finish()
 
     async def _copied(self, first: int, stop: int) -> bytes:

@@ -10,12 +10,12 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain, cycle
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-import pyarrow as pa
-
-from broker_core.catalog import CatalogError, SqliteCatalog
+from broker_core.catalog import CatalogError, CatalogState, SqliteCatalog
 from broker_core.change_log import CatalogVersion, Gap
 from broker_core.names import NamespaceName
 from broker_core_spark.batch.build_errors import InvalidCatalogue
@@ -55,68 +55,42 @@ class EmbeddedSource(CatalogueSource):
         """The committed state."""
         try:
             with SqliteCatalog(self._path, create=False) as catalog, catalog.state() as state:
-                yield EmbeddedSnapshot(state, state.catalog_id)
+                versions = {str(name): version for name, version in state.versions.items()}
+                yield EmbeddedSnapshot(state, versions, state.catalog_id)
         except CatalogError as error:
             raise InvalidCatalogue(str(error)) from error
 
 
+@dataclass
 class EmbeddedSnapshot(CatalogueSnapshot):
-    """A catalogue in one transaction. ``state`` is the result of :meth:`~broker_core.catalog.SqliteCatalog.state`.
+    """A catalogue in one transaction."""
 
-    ``unversioned`` is set if its versions mean nothing.
-    """
+    state: CatalogState
+    versions: Mapping[str, CatalogVersion]
+    catalogue_id: str
+    unversioned: str = ""
+    repeats: int = 0
 
-    def __init__(
-        self,
-        state: Any,
-        catalogue_id: str,
-        unversioned: str = "",
-        repeats: int = 0,
-    ) -> None:
-        self._state = state
-        self.catalogue_id = catalogue_id
-        self.unversioned = unversioned
-        self.repeats = repeats
-
-    def version(self, namespace: str) -> CatalogVersion | None:
-        if self.unversioned:
-            return None
-        found: CatalogVersion | None = self._state.versions.get(NamespaceName.parse(namespace))
-        return found
-
-    def read(self, staging: StagingArea, namespaces: Sequence[str] | None) -> list[SortedRun]:
-        wanted = None if namespaces is None else set(namespaces)
-        writers = [SortedRunWriter(staging) for _ in range(_WRITERS)]
-        runs: list[SortedRun] = []
-
-        def write(
-            number: int,
-            namespace: str,
-            domain: str,
-            names: pa.LargeStringArray,
-            values: list[pa.LargeStringArray],
-        ) -> list[SortedRun]:
-            return list(writers[number].add(namespace, domain, names, values, check=False))
-
+    def read(self, staging: StagingArea) -> list[SortedRun]:
         places = [
             (namespace, domain)
-            for namespace in self._state.versions
-            if wanted is None or str(namespace) in wanted
+            for namespace in self.state.versions
+            if staging.namespaces is None or str(namespace) in staging.namespaces
             for domain in DOMAIN_ORDER
         ]
+        writers = [SortedRunWriter(staging) for _ in range(_WRITERS)]
         with ThreadPoolExecutor(_WRITERS) as pool:
-            pending: deque[Future[list[SortedRun]]] = deque()
-            for number, (namespace, domain) in enumerate(places):
-                loaded = self._state.names(namespace, domain, staging.property_keys)
+            pending: deque[Future[None]] = deque()
+            for (namespace, domain), writer in zip(places, cycle(writers), strict=False):
+                loaded = self.state.names(namespace, domain, staging.property_keys)
                 values = [loaded.properties[key] for key in staging.property_keys]
                 # One piece of work a writer bounds the reading ahead.
                 if len(pending) == _WRITERS:
-                    runs += pending.popleft().result()
-                turn = number % _WRITERS
-                pending.append(pool.submit(write, turn, str(namespace), domain, loaded.names, values))
-            for rest in (*(future.result() for future in pending), *pool.map(_rest, writers)):
-                runs += rest
-        return runs
+                    pending.popleft().result()
+                pending.append(pool.submit(writer.add, str(namespace), domain, loaded.names, values))
+            for future in pending:
+                future.result()
+            return list(chain.from_iterable(pool.map(SortedRunWriter.finish, writers)))
 
     def changes(
         self, since: Mapping[str, CatalogVersion], _property_keys: Sequence[str]
@@ -124,7 +98,7 @@ class EmbeddedSnapshot(CatalogueSnapshot):
         return {namespace: self._changes(namespace, version) for namespace, version in since.items()}
 
     def _changes(self, namespace: str, since: CatalogVersion) -> Iterable[tuple[str, str]] | None:
-        found = self._state.changes(NamespaceName.parse(namespace), since)
+        found = self.state.changes(NamespaceName.parse(namespace), since)
         if isinstance(found, Gap):
             return None
         return {
@@ -133,7 +107,3 @@ class EmbeddedSnapshot(CatalogueSnapshot):
             for listed in (change.listed_before, change.listed_after)
             for name in listed.names(change.name.local)
         }
-
-
-def _rest(writer: SortedRunWriter) -> list[SortedRun]:
-    return list(writer.finish())

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from broker_core import EncodedNames
 from broker_core_spark.batch.build_errors import InvalidCatalogue, NothingToKeep
 from broker_core_spark.batch.progress.described_job import described_job
 from broker_core_spark.batch.progress.progress import SparkJob
-from broker_core_spark.batch.sources.stage_rows import stage_rows
-from broker_core_spark.batch.staging.sorted_runs import SortedRun
-from broker_core_spark.store import ChangedName
+from broker_core_spark.batch.sources.stage_rows import rows_by_place
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["CHANGE", "MOST_NAMES", "StagedNames", "changed_names"]
+__all__ = ["CHANGE", "MOST_NAMES", "changed_names"]
 
 #: The column with the kind of a row's change, in Iceberg and in Delta.
 CHANGE: Final = "_change_type"
@@ -28,7 +24,7 @@ _CAME: Final = ("insert", "update_postimage", "update_after")
 _TEXT: Final = pa.large_string()
 
 
-def changed_names(rows: DataFrame, default_namespace: str | None) -> dict[str, list[tuple[str, str]]]:
+def changed_names(rows: DataFrame, default_namespace: str | None) -> dict[str, set[tuple[str, str]]]:
     """(domain, local name) of the names in rows that came or went, by namespace.
 
     ``rows`` has the columns that are staged, and ``_change_type``. A row that came as often as it went did not change:
@@ -44,37 +40,13 @@ def changed_names(rows: DataFrame, default_namespace: str | None) -> dict[str, l
         table = names.toArrow()
     if len(table) > MOST_NAMES:
         raise NothingToKeep(f"more than {MOST_NAMES:,} names changed")
-    collected = StagedNames()
     try:
         # Rows that a full build refuses are not accepted here.
         name, namespace, domain = (column.combine_chunks().cast(_TEXT) for column in table.columns)
         name.validate(full=True)  # the cast does not validate texts
-        for _ in stage_rows(collected, name, namespace, domain, [], default_namespace):
-            pass
+        found: dict[str, set[tuple[str, str]]] = {}
+        for place, kind, locals_, _ in rows_by_place(name, namespace, domain, [], default_namespace):
+            found.setdefault(place, set()).update((kind, local) for local in locals_.to_pylist())
+        return found
     except (InvalidCatalogue, pa.ArrowInvalid) as error:
         raise NothingToKeep(f"a changed row is no topic: {error}") from error
-    found: dict[str, list[tuple[str, str]]] = {}
-    for place, kind, local in collected.names:
-        found.setdefault(place, []).append((kind, local))
-    return found
-
-
-class StagedNames:
-    """Takes names as a writer of sorted runs does, a few of them: ``names`` has the values of each."""
-
-    def __init__(self) -> None:
-        self.names: dict[ChangedName, tuple[str | None, ...]] = {}
-
-    def add(
-        self, namespace: str, domain: str, names: pa.LargeStringArray, values: Sequence[pa.LargeStringArray]
-    ) -> Iterator[SortedRun]:
-        try:
-            EncodedNames.check(names)
-        except ValueError as error:  # of a name
-            raise InvalidCatalogue(f"{error} (in {domain}://{namespace})") from None
-        for local, *own in zip(names.to_pylist(), *(column.to_pylist() for column in values), strict=True):
-            if self.names.setdefault((namespace, domain, local), tuple(own)) != tuple(own):
-                raise InvalidCatalogue(
-                    f"{domain}://{namespace}/{local} has two values of a property that selects"
-                )
-        yield from ()

@@ -12,7 +12,7 @@ import hashlib
 import tempfile
 import uuid
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import BinaryIO, Final, cast
 
@@ -22,7 +22,6 @@ import pyarrow.compute as pc
 
 from broker_core import EncodedNames
 from broker_core_spark.arrow_columns import Array, buffer_and_offsets
-from broker_core_spark.batch.build_errors import InvalidCatalogue
 from broker_core_spark.batch.staging.order_keys import KeyRanges, order_key, segment_ids
 from broker_core_spark.batch.staging.staging_area import StagingArea
 from broker_core_spark.format import begins_segment
@@ -93,14 +92,14 @@ def names_digest(rows: pa.RecordBatch) -> str:
 class SortedRunWriter:
     """Takes names in any order and writes them as runs into a staging area.
 
-    Names outside of its ``key_ranges`` are counted only, those outside of its ``namespaces`` are not; ``None`` takes
-    all. Paths of runs are random: a repeated task writes other files. The driver hears of one attempt, and the files of
-    the others go with the build.
+    Names outside of its ``key_ranges`` are counted only; ``None`` takes all. Paths of runs are random: a repeated task
+    writes other files. The driver hears of one attempt, and the files of the others go with the build.
     """
 
     def __init__(self, staging: StagingArea) -> None:
         self._staging = staging
         self._store = staging.open()
+        self._runs: list[SortedRun] = []
         self._parts: list[pa.RecordBatch] = []
         self._segment_starts: list[pa.LargeBinaryArray] = []
         self._names: Counter[tuple[str, str]] = Counter()
@@ -114,35 +113,20 @@ class SortedRunWriter:
         domain: str,
         names: pa.LargeStringArray,
         properties: Sequence[pa.LargeStringArray] = (),
-        *,
-        check: bool = True,
-    ) -> Iterator[SortedRun]:
-        """Take local names, in any order and possibly repeated. Gives each run that becomes full.
-
-        Raises :exc:`InvalidCatalogue` for an invalid name.
-        """
-        if not len(names) or (
-            self._staging.namespaces is not None and namespace not in self._staging.namespaces
-        ):
+    ) -> None:
+        """Take checked local names, in any order and possibly repeated."""
+        if not len(names):
             return
-        if check:
-            try:
-                EncodedNames.check(names)
-            except ValueError as error:  # of a name
-                raise InvalidCatalogue(f"{error} (in {domain}://{namespace})") from None
         self._names[namespace, domain] += len(names)
+        rows = keyed_names(order_key(namespace, domain, names), properties)
         hidden = EncodedNames.hidden(namespace, domain, names)
         if hidden is not None:
             shown = pc.invert(hidden)
             self._system += hidden.true_count
-            names = names.filter(shown)
-            properties = [column.filter(shown) for column in properties]
-        rows = keyed_names(order_key(namespace, domain, names), properties)
+            names, rows = names.filter(shown), rows.filter(shown)
         if self._staging.key_ranges is not None:
             inside = pa.array(_within(rows["key"], self._staging.key_ranges))
             names, rows = names.filter(inside), rows.filter(inside)
-        if not len(names):
-            return
         begins = begins_segment(namespace, domain, names, target=self._staging.target)
         self._segment_starts.append(rows["key"].filter(pa.array(begins)))
         for low in range(0, len(rows), RUN_ROWS):
@@ -151,14 +135,15 @@ class SortedRunWriter:
             self._rows += len(part)
             self._bytes += part.nbytes
             if self._rows >= RUN_ROWS or self._bytes >= RUN_BYTES:
-                yield self._flush()
+                self._flush()
 
-    def finish(self) -> Iterator[SortedRun]:
-        """The last run, if names or counts are left."""
-        if self._rows or self._names or self._system:
-            yield self._flush()
+    def finish(self) -> list[SortedRun]:
+        """All runs. The last one is written, if names or counts are left."""
+        if self._rows or self._names:
+            self._flush()
+        return self._runs
 
-    def _flush(self) -> SortedRun:
+    def _flush(self) -> None:
         blocks: list[RunBlock] = []
         path = ""
         if self._rows:
@@ -175,11 +160,10 @@ class SortedRunWriter:
                 file.seek(0)
                 self._store.put_new(path, cast(BinaryIO, file))
         cuts = sorted({key for part in self._segment_starts for key in part.to_pylist()})
-        run = SortedRun(path, tuple(blocks), tuple(cuts), dict(self._names), self._system)
+        self._runs.append(SortedRun(path, tuple(blocks), tuple(cuts), dict(self._names), self._system))
         self._segment_starts.clear()
         self._names.clear()
         self._system = self._rows = self._bytes = 0
-        return run
 
 
 def _within(keys: pa.LargeBinaryArray, key_ranges: KeyRanges) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import PurePath
 
 from broker_core_spark.batch.staging.order_keys import KeyRanges
@@ -37,7 +37,3 @@ class StagingArea:
     def open(self) -> Store:
         """The store, opened by a task. Files that a killed task leaves have names of staged files."""
         return open_store(self.uri, self.options, staged=f"{PurePath(self.folder).name}-part")
-
-    def within(self, key_ranges: KeyRanges | None) -> StagingArea:
-        """The staging area of a part of the names."""
-        return replace(self, key_ranges=key_ranges)
