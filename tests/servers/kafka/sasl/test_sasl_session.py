@@ -20,6 +20,7 @@ from broker_core.servers.kafka.callers.client_identities import ClientIdentities
 from broker_core.servers.kafka.request_handler import KafkaRequestHandler
 from broker_core.servers.kafka.services import ShownNode
 from broker_core.service import Logins
+from broker_core.service.failure_pace import FailurePace
 from broker_core.settings import AuthenticationSettings
 from broker_core.wire.kafka import (
     API_VERSIONS,
@@ -35,6 +36,7 @@ from broker_core.wire.kafka import (
     read_response,
     request_frame,
 )
+from tests.support.clock import SetClock
 from tests.support.kafka_calls import services_of
 from tests.support.kafka_logins import ALL, StoredUsersOfTest, kafka_settings, logins_of
 from tests.support.tokens import SECRET, data_url, token
@@ -348,13 +350,13 @@ def test_a_stranger_has_a_minute_whatever_it_says(logins: Logins) -> None:
 )
 async def test_failures_slow_their_address(mechanism: str, data: bytes) -> None:
     logins = logins_of(StoredUsersOfTest(alice="pencil"))
-    pace = logins.admission.pace
+    pace = logins.admission.pace = FailurePace(SetClock())
     for count in range(8):
         client = Client(logins)
         await client.shake(mechanism)
         if data:
             await client.authenticate(data)
-        assert round(pace._failures["192.0.2.1"][0]) == count + 1
+        assert pace._failures["192.0.2.1"][0] == count + 1
     assert pace.delay("192.0.2.1") == 0.0
     logins.close()
 

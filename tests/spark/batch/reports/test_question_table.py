@@ -21,6 +21,7 @@ from broker_core_spark.batch.reports.html_report import html_page
 from broker_core_spark.batch.reports.question_table import questions_data, questions_section
 from broker_core_spark.batch.segments.question_totals import QuestionTotals
 from broker_core_spark.format.canonical_question import CanonicalQuestion
+from tests.support.machine import chromium
 from tests.support.narrowed import present
 from tests.support.spark_catalogues import result_of
 
@@ -34,7 +35,7 @@ ROWS: list[dict[str, Any]] = [
 ]
 SCRIPT = Path(__file__).parents[4] / "plugins/spark/broker_core_spark/batch/reports/question_table.js"
 NODE = shutil.which("node")
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+CHROMIUM = chromium()
 
 
 @pytest.fixture
