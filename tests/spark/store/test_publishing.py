@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
@@ -16,7 +17,7 @@ from broker_core_spark.errors import InvalidGeneration, NoSuchGeneration, StoreF
 from broker_core_spark.format.canonical_question import CanonicalQuestion
 from broker_core_spark.format.manifest import Manifest
 from broker_core_spark.store import Store, open_store, publishing
-from broker_core_spark.store.build_and_gc_marks import read_marks, write_mark
+from broker_core_spark.store.build_and_gc_marks import GC_GRACE, read_marks, sign_path, write_mark
 from broker_core_spark.store.published_pointers import (
     PublishedPointer,
     current_pointer,
@@ -101,15 +102,18 @@ def test_a_generation_with_a_hole_is_not_published(gone: str) -> None:
     assert current_pointer(store) is None
 
 
-def test_a_build_whose_mark_has_gone_or_whose_time_is_over_is_not_published() -> None:
+def test_a_build_whose_mark_has_gone_or_whose_time_is_over_is_not_published(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     store = memory()
     with begin_build(store) as build:
         for mark in read_marks(store):
             store.delete(mark.file.path)
         with pytest.raises(StoreFailed, match="mark of this build has gone"):
             build.publish(made(store, 1))
+    monkeypatch.setattr(publishing, "SILENCE", timedelta(0))
     with (
-        begin_build(store, silence=timedelta(0)) as build,
+        begin_build(store) as build,
         pytest.raises(StoreFailed, match="no sign of life for 0 seconds: not published"),
     ):
         build.publish(made(store, 1))
@@ -200,15 +204,33 @@ def test_a_build_that_fails_leaves_no_mark() -> None:
     assert read_marks(store) == []
 
 
-def test_a_build_does_not_begin_while_gc_is_under_way() -> None:
+def test_a_build_does_not_begin_while_gc_is_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
     store = memory()
     mark = write_mark(store, "gc")
-    with pytest.raises(StoreFailed, match="gc is under way"):
-        begin_build(store, wait=0.0)
+    with monkeypatch.context() as patch:
+        patch.setattr(publishing, "_PATIENCE", 0.0)
+        with pytest.raises(StoreFailed, match="gc is under way there: try again"), begin_build(store):
+            pass
     assert [one.kind for one in read_marks(store)] == ["gc"]
-    store.delete(mark)
-    with begin_build(store, wait=0.0):
+
+    def ends(_: float) -> None:
+        assert sorted(one.kind for one in read_marks(store)) == ["build", "gc"]
+        store.delete(mark)
+
+    monkeypatch.setattr(publishing.time, "sleep", ends)
+    with begin_build(store):
         assert [one.kind for one in read_marks(store)] == ["build"]
+
+
+def test_a_gc_that_died_during_a_build_does_not_hold_it_up(tmp_path: Path) -> None:
+    store = open_store(str(tmp_path))
+    with begin_build(store) as build:
+        mark = write_mark(store, "gc")
+        later = time.time() + GC_GRACE.total_seconds() + 60
+        os.utime(tmp_path / mark, (later, later))
+        build.sign()
+        os.utime(tmp_path / sign_path(build.run.id), (2 * later - time.time(),) * 2)
+        assert build.publish(made(store, 1)).number == 1
 
 
 def test_a_generation_with_a_damaged_file_is_published_only_where_the_build_knows_the_file() -> None:

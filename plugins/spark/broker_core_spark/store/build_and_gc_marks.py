@@ -11,7 +11,6 @@ import os
 import secrets
 import socket
 import time
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -27,7 +26,6 @@ __all__ = [
     "activities",
     "boot_seconds",
     "described_mark",
-    "live_marks",
     "new_run",
     "read_marks",
     "sign_path",
@@ -48,16 +46,17 @@ _LARGEST: Final = 16 * 1024  # bytes of a mark
 
 @dataclass(frozen=True, slots=True)
 class ActivityMark:
-    """A build or a ``gc`` under way. ``signed`` is the last sign of life, in the store's time."""
+    """A build or a ``gc`` under way. ``silent`` is the time since its last sign of life, by the store's time."""
 
     kind: str
     run: str
     file: StoredFile
-    signed: datetime
+    silent: timedelta
 
-    def is_live(self, now: datetime) -> bool:
-        """Whether its lease has not ended, by the time of the store."""
-        return now - self.signed < (SILENCE if self.kind == "build" else GC_GRACE)
+    @property
+    def is_live(self) -> bool:
+        """Whether its lease has not ended."""
+        return self.silent < (SILENCE if self.kind == "build" else GC_GRACE)
 
 
 def new_run() -> str:
@@ -77,19 +76,23 @@ def user_name() -> str:
 
 def boot_seconds() -> float:
     """Seconds of a clock that goes on while the machine sleeps."""
-    clock = getattr(time, "CLOCK_BOOTTIME", None)
-    return time.monotonic() if clock is None else time.clock_gettime(clock)
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
-def read_marks(store: Store) -> list[ActivityMark]:
-    """All marks, also of dead builds."""
+def read_marks(store: Store, run: str = "") -> list[ActivityMark]:
+    """All marks, also of dead builds.
+
+    The store's time is that of the last sign of ``run``, which has just written its mark. Without one the time of this
+    machine stands for it.
+    """
     stored = [(*_kind_and_run(file), file) for file in store.list(MARKS)]
     signs: dict[str, list[datetime]] = {}
-    for _, run, file in stored:
-        signs.setdefault(run, []).append(file.modified)
+    for _, signed, file in stored:
+        signs.setdefault(signed, []).append(file.modified)
+    now = max(signs.get(run, [datetime.now(UTC)]))
     return [
-        ActivityMark(kind, run, file, max(signs[run]))
-        for kind, run, file in stored
+        ActivityMark(kind, signed, file, now - max(signs[signed]))
+        for kind, signed, file in stored
         if kind in ("build", "gc")
     ]
 
@@ -114,36 +117,16 @@ def sign_path(run: str) -> str:
     return f"{MARKS}/sign-{run}"
 
 
-def live_marks(
-    found: Iterable[ActivityMark], kind: str, own: str, now: datetime | None = None
-) -> list[ActivityMark]:
-    """The marks of a kind whose leases have not ended. ``now`` is by default the store's time of the mark ``own``."""
-    found = list(found)
-    now = now or next((mark.file.modified for mark in found if mark.file.path == own), None)
-    others = (mark for mark in found if mark.kind == kind and mark.file.path != own)
-    return [mark for mark in others if now is None or mark.is_live(now)]
-
-
-def described_mark(store: Store, mark: ActivityMark, now: datetime) -> str:
-    """One mark in words. ``now`` is the store's time."""
+def described_mark(store: Store, mark: ActivityMark) -> str:
+    """One mark in words."""
     data = store.get(mark.file.path, _LARGEST) or b""
     words = data.decode(errors="replace") if data and data.isascii() else f"run {mark.run}"
-    silent = max(0, round((now - mark.signed).total_seconds()))
-    return f"{words}; its last sign of life was {silent} s ago"
+    return f"{words}; its last sign of life was {max(0, round(mark.silent.total_seconds()))} s ago"
 
 
 def activities(store: Store) -> list[dict[str, Any]]:
-    """Builds and ``gc`` under way, and marks that dead ones left, for ``status``.
-
-    Nothing is written, so the time of this machine stands for the store's.
-    """
-    now = datetime.now(UTC)
+    """Builds and ``gc`` under way, and marks that dead ones left, for ``status``, which writes nothing."""
     return [
-        {
-            "kind": mark.kind,
-            "run": mark.run,
-            "live": mark.is_live(now),
-            "owner": described_mark(store, mark, now),
-        }
+        {"kind": mark.kind, "run": mark.run, "live": mark.is_live, "owner": described_mark(store, mark)}
         for mark in sorted(read_marks(store), key=lambda mark: mark.file.modified)
     ]

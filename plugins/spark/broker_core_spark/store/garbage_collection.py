@@ -8,6 +8,7 @@ should it live after all; then its staged files go.
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -20,7 +21,7 @@ from broker_core_spark.store.build_and_gc_marks import (
     MARKS,
     SILENCE,
     described_mark,
-    live_marks,
+    new_run,
     read_marks,
     sign_path,
     write_mark,
@@ -90,22 +91,22 @@ def collect_garbage(
     # Half of the time for which builds wait: the other half is for the last step. It runs from before the mark exists,
     # because builds count the age of the mark.
     ends = time.monotonic() + GC_GRACE.total_seconds() / 2
-    own = write_mark(store, "gc")
+    run = new_run()
+    own = write_mark(store, "gc", run)
     try:
-        found = read_marks(store)
+        found = read_marks(store, run)
         now = next((mark.file.modified for mark in found if mark.file.path == own), None)
         if now is None:
             raise StoreFailed(f"{store.uri}: what was just written is not listed: nothing was removed")
-        live = live_marks(found, "build", own)
-        if live:
-            raise StoreFailed(
-                f"{store.uri}: a build is under way there: {described_mark(store, live[0], now)}: nothing was removed. "
-                f"A build that gives no sign of life for {SILENCE.total_seconds():g} seconds is dead"
-            )
         dead = [mark for mark in found if mark.kind == "build"]
-        if not dry_run:
-            for mark in dead:
-                store.delete(mark.file.path)
+        for mark in dead:
+            if mark.is_live:
+                raise StoreFailed(
+                    f"{store.uri}: a build is under way there: {described_mark(store, mark)}: nothing was removed. "
+                    f"A build that gives no sign of life for {SILENCE.total_seconds():g} seconds is dead"
+                )
+        for mark in () if dry_run else dead:
+            store.delete(mark.file.path)
         needed, kept, unreadable = _needed(store, keep, ends)
         needed.update(learned_paths(store)[:keep])
         needed.update(file.path for file in store.list(CHANGES) if file.path[len(CHANGES) + 1 :][:64] in kept)
@@ -137,7 +138,10 @@ def _check_time(store: Store, ends: float) -> None:
 
 
 def _needed(store: Store, keep: int, ends: float) -> tuple[set[str], tuple[str, ...], tuple[str, ...]]:
-    """(the needed files, the kept generations, the faults of unreadable pointers)."""
+    """(the needed files, the kept generations, the faults of unreadable pointers).
+
+    An unreadable pointer among the last ``keep`` keeps all generations of the store.
+    """
     needed: set[str] = set()
     kept: list[str] = []
     unreadable: list[str] = []
@@ -149,37 +153,24 @@ def _needed(store: Store, keep: int, ends: float) -> tuple[set[str], tuple[str, 
             if len(kept) < keep:
                 doubt = True
                 needed.add(pointer.file)
-            continue
-        if pointer.generation not in kept:
-            if len(kept) == keep:
-                continue
-            try:
-                files = files_of(store, pointer.generation)
-            except NoSuchGeneration:
-                continue  # an earlier gc removed the generation; its pointer goes too
-            kept.append(pointer.generation)
-            needed.update((manifest_name(pointer.generation), *build_record_paths(pointer.generation)))
-            needed.update(files)
-        needed.add(pointer.path)
-    if doubt:
-        _keep_every(store, needed, kept, ends)
-    return needed, tuple(kept), tuple(unreadable)
-
-
-def _keep_every(store: Store, needed: set[str], kept: list[str], ends: float) -> None:
-    """Add all generations of the store. A damaged manifest stays and names no files."""
-    for stored in store.list("manifests"):
+        elif pointer.generation in kept:
+            needed.add(pointer.path)
+        elif len(kept) < keep:
+            # An earlier gc may have removed the generation. Then its pointer goes too.
+            with suppress(NoSuchGeneration):
+                needed |= {*files_of(store, pointer.generation), pointer.path}
+                needed.update((manifest_name(pointer.generation), *build_record_paths(pointer.generation)))
+                kept.append(pointer.generation)
+    for stored in store.list("manifests") if doubt else ():
         _check_time(store, ends)
         generation = stored.path.partition("/")[2].removesuffix(".json")
-        if generation in kept or not GENERATION_ID.fullmatch(generation):
-            continue
-        needed.update((stored.path, *build_record_paths(generation)))
-        try:
-            files = files_of(store, generation)
-        except (InvalidGeneration, NoSuchGeneration, DamagedFile):
-            continue
-        kept.append(generation)
-        needed.update(files)
+        if generation not in kept and GENERATION_ID.fullmatch(generation):
+            needed.update((stored.path, *build_record_paths(generation)))
+            # A damaged manifest stays and names no files.
+            with suppress(InvalidGeneration, NoSuchGeneration, DamagedFile):
+                needed |= files_of(store, generation)
+                kept.append(generation)
+    return needed, tuple(kept), tuple(unreadable)
 
 
 def _unneeded(

@@ -8,18 +8,16 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Collection, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
-from types import TracebackType
-from typing import Final, Self
+from datetime import UTC, datetime
+from typing import Final
 
 from broker_core_spark.errors import InvalidGeneration, StoreFailed
 from broker_core_spark.format import Manifest, canonical_json
 from broker_core_spark.store.build_and_gc_marks import (
     SILENCE,
     boot_seconds,
-    live_marks,
     new_run,
     read_marks,
     sign_path,
@@ -71,36 +69,15 @@ class BuildRun:
                     store.delete(stored.path)
 
 
+@dataclass(slots=True)
 class BuildInProgress:
-    """A build under way, made by :func:`begin_build`. ``gc`` takes none of its files.
+    """A build under way, made by :func:`begin_build`. ``gc`` takes none of its files."""
 
-    Inside the context a thread gives signs of life. At its end staged files are deleted, and then the mark.
-    """
-
-    def __init__(self, store: Store, mark: str, run: BuildRun, silence: timedelta) -> None:
-        self.store = store
-        self.run = run
-        self._mark = mark
-        self._silence = silence.total_seconds()
-        self._signed = boot_seconds()
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._give_signs, name="signs-of-life", daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._ended.set()
-        self.run.remove_staged(self.store)
-        try:
-            self.store.delete(self._mark)
-            self.store.delete(sign_path(self.run.id))
-        except StoreFailed:
-            if error is None:  # a failed build has the more important error
-                raise
+    store: Store
+    run: BuildRun
+    _mark: str
+    _signed: float = field(default_factory=boot_seconds)
+    _ended: threading.Event = field(default_factory=threading.Event)
 
     def sign(self) -> None:
         """Give a sign of life. Raises :exc:`StoreFailed`."""
@@ -108,10 +85,33 @@ class BuildInProgress:
         self.store.replace(sign_path(self.run.id), b"")
         self._signed = began
 
-    def _give_signs(self) -> None:
+    def give_signs(self) -> None:
+        """Give signs of life until the end."""
         while not self._ended.wait(_SIGN):
             with suppress(StoreFailed):  # the next sign may succeed, and `publish` looks at the last one
                 self.sign()
+
+    def end(self) -> None:
+        """Give no more signs, and delete staged files, and then the mark. Raises :exc:`StoreFailed`."""
+        self._ended.set()
+        self.run.remove_staged(self.store)
+        self.store.delete(self._mark)
+        self.store.delete(sign_path(self.run.id))
+
+    def wait_for_gc(self, otherwise: str) -> None:
+        """Wait for the end of a ``gc``. Raises :exc:`StoreFailed` if it goes on, and if the mark has gone."""
+        give_up = time.monotonic() + _PATIENCE
+        while True:
+            marks = read_marks(self.store, self.run.id)
+            if not any(mark.file.path == self._mark for mark in marks):
+                raise StoreFailed(
+                    f"{self.store.uri}: the mark of this build has gone, as if it were dead: not published"
+                )
+            if not any(mark.kind == "gc" and mark.is_live for mark in marks):
+                return
+            if time.monotonic() >= give_up:
+                raise StoreFailed(f"{self.store.uri}: gc is under way there: {otherwise}")
+            time.sleep(_WAIT)
 
     def publish(
         self, manifest: Manifest, *, verified: Collection[str] = (), anew: bool = False
@@ -124,27 +124,16 @@ class BuildInProgress:
         long time.
         """
         _check_files(self.store, manifest, verified)
-        self._check_mark()
-        if boot_seconds() - self._signed >= self._silence / 2:
+        self.wait_for_gc("not published")  # it may have seen no sign of life
+        longest = SILENCE.total_seconds() / 2
+        if boot_seconds() - self._signed >= longest:
             raise StoreFailed(
-                f"{self.store.uri}: this build could give no sign of life for {self._silence / 2:g} seconds: not "
-                "published. Was the machine asleep, or the store away?"
+                f"{self.store.uri}: this build could give no sign of life for {longest:g} seconds: not published. Was "
+                "the machine asleep, or the store away?"
             )
         pointer = self._next_pointer(manifest, anew)
         self.run.published = pointer
         return pointer
-
-    def _check_mark(self) -> None:
-        """Raise unless the mark is there, and wait for the end of a ``gc``, which may have seen no sign of life."""
-        for _ in _looks(_PATIENCE):
-            marks = read_marks(self.store)
-            if not any(mark.file.path == self._mark for mark in marks):
-                raise StoreFailed(
-                    f"{self.store.uri}: the mark of this build has gone, as if it were dead: not published"
-                )
-            if not live_marks(marks, "gc", self._mark):
-                return
-        raise StoreFailed(f"{self.store.uri}: gc is under way there: not published")
 
     def _next_pointer(self, manifest: Manifest, anew: bool) -> PublishedPointer:
         number = 0
@@ -165,30 +154,24 @@ class BuildInProgress:
         raise StoreFailed(f"{self.store.uri}: others published {_ATTEMPTS} times while this one tried to")
 
 
-def begin_build(
-    store: Store, *, run: BuildRun | None = None, silence: timedelta = SILENCE, wait: float = _PATIENCE
-) -> BuildInProgress:
-    """Begin a build or another publication; a context manager.
+@contextmanager
+def begin_build(store: Store, *, run: BuildRun | None = None) -> Iterator[BuildInProgress]:
+    """Begin a build or another publication: inside the context a thread gives signs of life.
 
-    Waits up to ``wait`` seconds for the end of a ``gc``, and raises :exc:`StoreFailed` after it.
+    Waits for the end of a ``gc``, and raises :exc:`StoreFailed` if that takes more than a minute. Its mark is there
+    meanwhile, so no other ``gc`` begins. At the end of the context staged files are deleted, and then the mark.
     """
     run = run or BuildRun()
-    for _ in _looks(wait):
-        path = write_mark(store, "build", run.id)
-        others = read_marks(store)
-        if not live_marks(others, "gc", path):
-            return BuildInProgress(store, path, run, silence)
-        store.delete(path)
-    raise StoreFailed(f"{store.uri}: gc is under way there: try again when it is done")
-
-
-def _looks(seconds: float) -> Iterator[None]:
-    """Goes on at once, and then again and again until so many seconds are over."""
-    give_up = time.monotonic() + seconds
-    yield
-    while time.monotonic() < give_up:
-        time.sleep(_WAIT)
-        yield
+    build = BuildInProgress(store, run, write_mark(store, "build", run.id))
+    try:
+        threading.Thread(target=build.give_signs, name="signs-of-life", daemon=True).start()
+        build.wait_for_gc("try again when it is done")
+        yield build
+    except BaseException:
+        with suppress(StoreFailed):  # the failed build has the more important error
+            build.end()
+        raise
+    build.end()
 
 
 def _check_files(store: Store, manifest: Manifest, verified: Collection[str]) -> None:
