@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,11 +22,6 @@ __all__ = ["SparkPlugin"]
 
 #: Seconds that the broker's start waits for the first generation. Questions are passed on until it is verified.
 _PATIENCE: Final = 30.0
-
-
-def _import_serving() -> None:
-    """Import the modules that serving needs, and the command line does not."""
-    import broker_core_spark.serving  # noqa: F401
 
 
 class SparkPlugin:
@@ -81,8 +77,8 @@ class SparkPlugin:
     async def broker_core_startup(self, broker: Any, settings: SparkSettings) -> None:
         import asyncio
 
-        # Imports take a tenth of a second, which the event loop must not wait.
-        await asyncio.to_thread(_import_serving)
+        # Imports take a tenth of a second, which the event loop must not wait. The command line needs none of them.
+        await asyncio.to_thread(import_module, "broker_core_spark.serving")
         from broker_core_spark.serving import PrecomputedTopicLister
 
         self._lister = PrecomputedTopicLister(broker, settings)

@@ -10,7 +10,7 @@ from obstore.exceptions import GenericError, NotSupportedError
 from obstore.store import MemoryStore
 
 from broker_core_spark.errors import StoreFailed
-from broker_core_spark.store.bucket_store import BucketStore, bucket_client, memory_client, obstore_message
+from broker_core_spark.store.bucket_store import BucketStore, bucket_client, obstore_message
 
 
 def test_a_bucket_that_ignores_the_condition_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,5 +93,5 @@ def test_an_option_that_is_none_is_refused(options: dict[str, str]) -> None:
 
 
 def test_memory_is_one_store_by_its_name() -> None:
-    assert memory_client("a name") is memory_client("a name")
-    assert memory_client("a name") is not memory_client("another")
+    assert bucket_client("memory://a name", {}) is bucket_client("memory://a name", {})
+    assert bucket_client("memory://a name", {}) is not bucket_client("memory://another", {})

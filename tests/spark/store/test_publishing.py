@@ -217,7 +217,7 @@ def test_a_build_does_not_begin_while_gc_is_under_way(monkeypatch: pytest.Monkey
         assert sorted(one.kind for one in read_marks(store)) == ["build", "gc"]
         store.delete(mark)
 
-    monkeypatch.setattr(publishing.time, "sleep", ends)
+    monkeypatch.setattr(time, "sleep", ends)
     with begin_build(store):
         assert [one.kind for one in read_marks(store)] == ["build"]
 

@@ -15,10 +15,11 @@ from obstore.store import MemoryStore, from_url
 from broker_core_spark.errors import StoreFailed
 from broker_core_spark.store.store import CHUNK, Store, StoredFile, failing
 
-__all__ = ["BUCKET_SCHEMES", "ERRORS", "BucketStore", "bucket_client", "memory_client", "obstore_message"]
+__all__ = ["ERRORS", "PREFIXES", "BucketStore", "bucket_client", "obstore_message"]
 
-#: Prefix of a store's options by scheme. Operators may leave it out.
-_PREFIXES: Final = {
+#: Schemes, and the prefix of each one's options, which operators may leave out.
+PREFIXES: Final = {
+    "memory": "",
     "s3": "aws_",
     "s3a": "aws_",
     "gs": "google_",
@@ -26,7 +27,6 @@ _PREFIXES: Final = {
     "abfs": "azure_",
     "abfss": "azure_",
 }
-BUCKET_SCHEMES: Final = frozenset(_PREFIXES)
 #: The errors of obstore and of the data that it is given.
 ERRORS: Final = (BaseError, OSError, ValueError)
 #: Options of the connection rather than of the store.
@@ -99,7 +99,9 @@ def obstore_message(error: Exception) -> str:
 
 
 def bucket_client(uri: str, options: Mapping[str, str]) -> Any:
-    """The client of a bucket's folder. Raises :exc:`StoreFailed` for an invalid address or option."""
+    """The client of a bucket's folder, or of memory. Raises :exc:`StoreFailed` for an invalid address or option."""
+    if uri.startswith("memory://"):
+        return _memory_client(uri)
     parts = urlsplit(uri)
     if parts.netloc.lower() != (parts.hostname or "") or parts.query or parts.fragment:
         raise StoreFailed(
@@ -107,7 +109,7 @@ def bucket_client(uri: str, options: Mapping[str, str]) -> Any:
         )
     if not parts.hostname:
         raise StoreFailed(f"{uri}: the address names no bucket")
-    prefix = _PREFIXES[parts.scheme]
+    prefix = PREFIXES[parts.scheme]
     config = {
         name if name.startswith(prefix) else prefix + name: value
         for name, value in options.items()
@@ -121,6 +123,6 @@ def bucket_client(uri: str, options: Mapping[str, str]) -> Any:
 
 
 @lru_cache(maxsize=64)
-def memory_client(_name: str) -> Any:
-    """The client of a name in this process's memory, for tests and demonstrations."""
+def _memory_client(_uri: str) -> Any:
+    """The client of an address in this process's memory, for tests and demonstrations."""
     return MemoryStore()

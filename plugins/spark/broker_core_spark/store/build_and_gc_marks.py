@@ -41,7 +41,6 @@ SILENCE: Final = timedelta(minutes=10)
 #: again after the whole.
 GC_GRACE: Final = timedelta(minutes=20)
 MARKS: Final = "marks"
-_LARGEST: Final = 16 * 1024  # bytes of a mark
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +118,7 @@ def sign_path(run: str) -> str:
 
 def described_mark(store: Store, mark: ActivityMark) -> str:
     """One mark in words."""
-    data = store.get(mark.file.path, _LARGEST) or b""
+    data = store.get(mark.file.path, limit=16 * 1024) or b""
     words = data.decode(errors="replace") if data and data.isascii() else f"run {mark.run}"
     return f"{words}; its last sign of life was {max(0, round(mark.silent.total_seconds()))} s ago"
 

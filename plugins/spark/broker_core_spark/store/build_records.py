@@ -23,8 +23,6 @@ __all__ = [
 ]
 
 BUILDS: Final = "builds"
-_RECORD_LIMIT: Final = 64 * 1024 * 1024
-_TOTALS_LIMIT: Final = 512 * 1024 * 1024
 
 
 def build_record_paths(generation: str) -> tuple[str, str]:
@@ -42,8 +40,7 @@ def write_build_record(store: Store, generation: str, record: Mapping[str, Any],
 def read_build_record(store: Store, generation: str) -> dict[str, Any] | None:
     """The record of a generation. ``None`` without one, and for a file that is none."""
     try:
-        data = store.get(build_record_paths(generation)[0], _RECORD_LIMIT)
-        record = json.loads(data) if data is not None else None
+        record = json.loads(store.get(build_record_paths(generation)[0], limit=64 * 1024 * 1024) or b"null")
     except (DamagedFile, ValueError, RecursionError):
         return None
     return record if isinstance(record, dict) else None
@@ -52,6 +49,6 @@ def read_build_record(store: Store, generation: str) -> dict[str, Any] | None:
 def read_build_totals(store: Store, generation: str) -> bytes | None:
     """The bytes of a generation's totals. ``None`` without them, and for a file that is too large for them."""
     try:
-        return store.get(build_record_paths(generation)[1], _TOTALS_LIMIT)
+        return store.get(build_record_paths(generation)[1], limit=512 * 1024 * 1024)
     except DamagedFile:
         return None

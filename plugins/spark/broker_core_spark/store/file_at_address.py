@@ -8,6 +8,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -32,19 +33,17 @@ def addressed_file(address: str, options: Mapping[str, str] | None = None) -> Ad
     from broker_core_spark.store import bucket_store
 
     folder, _, key = rest.rpartition("/")
-    if scheme != "memory" and scheme not in bucket_store.BUCKET_SCHEMES:
+    if scheme not in bucket_store.PREFIXES:
         raise StoreFailed(f"{scheme}:// is no place for a file: a path, file://, s3://, gs:// or az://")
     if not folder or not key:
         raise StoreFailed(f"{address}: the address names no file")
-    if scheme == "memory":
-        return _BucketFile(address, bucket_store.memory_client(folder), key)
     return _BucketFile(address, bucket_store.bucket_client(f"{scheme}://{folder}", options or {}), key)
 
 
+@dataclass(frozen=True, slots=True)
 class _LocalFile:
-    def __init__(self, address: str, path: Path) -> None:
-        self._address = address
-        self._path = path
+    _address: str
+    _path: Path
 
     def check_readable(self) -> None:
         with failing(self._address, "read it"):
@@ -87,13 +86,13 @@ class _LocalFile:
         return self._path.with_name(f".{self._path.name}.{secrets.token_hex(8)}")
 
 
+@dataclass(frozen=True, slots=True)
 class _BucketFile:
-    """The file with this key of a bucket. ``address`` is shown to people."""
+    """The file with this key of a bucket. The address is shown to people."""
 
-    def __init__(self, address: str, client: Any, key: str) -> None:
-        self._address = address
-        self._client = client
-        self._key = key
+    _address: str
+    _client: Any
+    _key: str
 
     def check_readable(self) -> None:
         import obstore

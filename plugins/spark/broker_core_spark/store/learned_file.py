@@ -13,7 +13,6 @@ from broker_core_spark.store.store import Store
 __all__ = ["LEARNED", "learned_paths", "read_learned", "write_learned"]
 
 LEARNED: Final = "learned"
-_LIMIT: Final = 512 * 1024 * 1024
 
 
 def learned_paths(store: Store) -> list[str]:
@@ -24,7 +23,7 @@ def learned_paths(store: Store) -> list[str]:
 def read_learned(store: Store) -> tuple[str, bytes]:
     """(path, bytes) of the newest file; two empty values without one."""
     for path in learned_paths(store):
-        data = store.get(path, _LIMIT)
+        data = store.get(path, limit=512 * 1024 * 1024)
         if data is not None:  # else a gc removed it meanwhile
             return path, data
     return "", b""

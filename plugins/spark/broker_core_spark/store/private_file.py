@@ -9,16 +9,13 @@ from __future__ import annotations
 import mmap
 import tempfile
 from contextlib import AbstractContextManager
-from typing import Any, Final
+from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from broker_core_spark.store.store import failing
 
 __all__ = ["PrivateFile"]
-
-_BUFFERED: Final = 1024 * 1024  # bytes
 
 
 class PrivateFile(AbstractContextManager["PrivateFile"]):
@@ -30,9 +27,8 @@ class PrivateFile(AbstractContextManager["PrivateFile"]):
         Raises :exc:`StoreFailed` if no file can be made.
         """
         self._directory = directory or tempfile.gettempdir()
-        self.size = 0
         with self._failing():
-            self._file = tempfile.TemporaryFile(buffering=_BUFFERED, dir=self._directory)  # noqa: SIM115
+            self._file = tempfile.TemporaryFile(buffering=1024 * 1024, dir=self._directory)  # noqa: SIM115
 
     def __exit__(self, *_: object) -> None:
         with self._failing():
@@ -41,10 +37,12 @@ class PrivateFile(AbstractContextManager["PrivateFile"]):
     def write(self, *data: Any) -> None:
         """Append buffers of bytes or numbers. Raises :exc:`StoreFailed` if there is no room."""
         with self._failing():
-            for buffer in data:
-                view = memoryview(buffer)
-                self._file.write(view)
-                self.size += view.nbytes
+            self._file.writelines(data)
+
+    @property
+    def size(self) -> int:
+        """Bytes so far."""
+        return self._file.tell()
 
     def mapped(self) -> pa.Buffer:
         """All bytes so far, mapped read-only. The map lives as long as the buffer or a part of it."""
@@ -53,10 +51,6 @@ class PrivateFile(AbstractContextManager["PrivateFile"]):
             if not self.size:
                 return pa.py_buffer(b"")
             return pa.py_buffer(mmap.mmap(self._file.fileno(), self.size, access=mmap.ACCESS_READ))
-
-    def array(self, kind: Any) -> np.ndarray[Any, Any]:
-        """All bytes so far as numbers of a numpy type."""
-        return np.frombuffer(self.mapped(), kind)
 
     def _failing(self) -> AbstractContextManager[None]:
         return failing(self._directory, "keep a private copy there")

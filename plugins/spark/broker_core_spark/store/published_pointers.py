@@ -18,18 +18,17 @@ from broker_core_spark.store.store import Store
 
 __all__ = [
     "GENERATION_ID",
+    "POINTERS",
     "PublishedPointer",
     "current_pointer",
     "find_generation",
     "highest_number",
-    "pointer_path",
     "previous_generation",
     "read_pointers",
     "readable_pointers",
 ]
 
 POINTERS: Final = "pointers"
-_POINTER_LIMIT: Final = 4096
 #: The id of a generation.
 GENERATION_ID: Final = re.compile(r"[0-9a-f]{64}")
 
@@ -48,11 +47,7 @@ class PublishedPointer:
 
     @property
     def path(self) -> str:
-        return pointer_path(self.number)
-
-
-def pointer_path(number: int) -> str:
-    return f"{POINTERS}/{number:012}.json"
+        return f"{POINTERS}/{self.number:012}.json"
 
 
 def highest_number(store: Store) -> int:
@@ -64,7 +59,7 @@ def read_pointers(store: Store) -> Iterator[PublishedPointer | InvalidGeneration
     """All pointers, the newest first. An unreadable one is its error."""
     for number, path in store.numbered(f"{POINTERS}/", ".json"):
         try:
-            data = store.get(path, _POINTER_LIMIT)
+            data = store.get(path, limit=4096)
             if data is None:
                 continue  # a gc removed it meanwhile
             record = json.loads(data.decode())

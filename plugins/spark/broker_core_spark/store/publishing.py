@@ -24,10 +24,10 @@ from broker_core_spark.store.build_and_gc_marks import (
     write_mark,
 )
 from broker_core_spark.store.published_pointers import (
+    POINTERS,
     PublishedPointer,
     find_generation,
     highest_number,
-    pointer_path,
 )
 from broker_core_spark.store.store import Store
 from broker_core_spark.store.stored_manifest import read_manifest
@@ -142,7 +142,7 @@ class BuildInProgress:
             number = max(highest_number(self.store), number) + 1
             if number > _MOST:
                 raise StoreFailed(
-                    f"{self.store.uri}: {pointer_path(_MOST)} is there, and no number is higher: not published. No "
+                    f"{self.store.uri}: {POINTERS}/{_MOST}.json is there, and no number is higher: not published. No "
                     "build made it: remove it"
                 )
             pointer = PublishedPointer(number, manifest.id, datetime.now(UTC), anew)

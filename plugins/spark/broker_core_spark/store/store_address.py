@@ -20,23 +20,21 @@ def open_store(uri: str, options: Mapping[str, str] | None = None, *, staged: st
     build, whose driver has checked the place: names of unfinished files begin with it. Raises :exc:`StoreFailed` for
     any other address.
     """
-    scheme, separator, rest = uri.partition("://")
     if not uri:
         raise StoreFailed("the address of the store is empty")
+    scheme, separator, _ = uri.partition("://")
     if not separator or scheme == "file":
         from broker_core_spark.store.folder_store import FolderStore
 
         return FolderStore(local_path(uri), staged)
     from broker_core_spark.store import bucket_store
 
-    if scheme == "memory":
-        return bucket_store.BucketStore(uri, bucket_store.memory_client(rest))
-    if scheme in bucket_store.BUCKET_SCHEMES:
-        client = bucket_store.bucket_client(uri, options or {})
-        return bucket_store.BucketStore(uri, client, checked=staged is not None)
-    raise StoreFailed(
-        f"{scheme}:// is no place for generations: a path, file://, s3://, gs://, az:// or memory://"
-    )
+    if scheme not in bucket_store.PREFIXES:
+        raise StoreFailed(
+            f"{scheme}:// is no place for generations: a path, file://, s3://, gs://, az:// or memory://"
+        )
+    client = bucket_store.bucket_client(uri, options or {})
+    return bucket_store.BucketStore(uri, client, checked=staged is not None)
 
 
 def local_path(uri: str) -> Path:

@@ -22,7 +22,6 @@ __all__ = ["CHANGES", "MOST_CHANGED", "ChangedName", "TableChanges", "newest_cha
 CHANGES: Final = "changes"
 #: Names that a file has. With more the table is built again.
 MOST_CHANGED: Final = 100_000
-_LIMIT: Final = 256 * 1024 * 1024  # bytes
 #: Looks that stay: a broker may be about to read the one before.
 _KEPT: Final = 3
 
@@ -52,7 +51,7 @@ def newest_changes(store: Store, generation: str, after: int = 0) -> TableChange
     number, path = next(iter(_looks(store, generation)), (0, ""))
     if number <= after:
         return None
-    data = store.get(path, _LIMIT)
+    data = store.get(path, limit=256 * 1024 * 1024)
     if data is None:
         return None  # a later look has removed it meanwhile
     head, _, lines = data.partition(b"\n")

@@ -65,7 +65,7 @@ def test_parts_are_put_together(
         assert (postings.names, postings.others) == (len(full), sum(others))
         with mock.patch.object(answer_index, "_ENTRIES_AT_ONCE", at_once):
             records = postings.answers(asked, rows_file)
-        rows_of_all = rows_file.array("<i4")
+        rows_of_all = np.frombuffer(rows_file.mapped(), "<i4")
     assert records.dtype == RECORD
     for question, record in zip(asked, records, strict=True):
         shown = [name for name in full if name.partition("://")[0] in question.domains]

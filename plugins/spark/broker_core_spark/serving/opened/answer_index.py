@@ -111,7 +111,7 @@ class NamespacePostings:
         ranges = -(-sum(run.stop - run.start for run in runs) // _ENTRIES_AT_ONCE)
         if not ranges:
             return records
-        stored = self._entries.array(ENTRY)
+        stored = np.frombuffer(self._entries.mapped(), ENTRY)
         # Keys are hashes, so that ranges of equal width have about as many entries.
         bounds = np.array([number * 2**64 // ranges for number in range(1, ranges)], np.uint64)
         cuts = {
@@ -169,7 +169,7 @@ class NamespacePostings:
         ends = np.append(starts[1:], len(first))
         if not len(scattered):
             return records
-        scratch = self._scratch.array("<u4")
+        scratch = np.frombuffer(self._scratch.mapped(), "<u4")
         # Blocks of a bounded number of rows.
         stops = np.flatnonzero(np.diff(np.cumsum(counts[scattered]) // _ROWS_AT_ONCE)) + 1
         for group in np.split(scattered, stops):
