@@ -7,16 +7,14 @@ from pathlib import Path
 import pytest
 
 from broker_core.cli.command_tree import run
-from broker_core_spark.batch import PublishGates
-from broker_core_spark.commands.build_settings import property_keys, publish_gates
-from broker_core_spark.settings import SparkSettings
+from broker_core_spark.commands.build_settings import build_settings, property_keys
 from tests.support.files import file_with
 
 
-def test_a_gate_is_the_one_that_is_given_else_that_of_the_settings() -> None:
-    settings = SparkSettings(store="-", min_questions=7, max_question_loss=0.1)
-    gates = publish_gates(settings, min_questions=None, max_topic_loss=0.0, allow_shrink=None)
-    assert gates == PublishGates(7, 0.1, 0.0, settings.max_coverage_loss)
+def test_an_option_that_is_given_counts_before_the_setting() -> None:
+    given = build_settings(min_questions=None, max_topic_loss=0.0, keep_learned=0.0, always="known.jsonl")
+    assert (given.max_topic_loss, given.keep_learned, given.always) == (0.0, 0.0, "known.jsonl")
+    assert given.min_questions == build_settings().min_questions > 0
 
 
 def test_keys_that_are_given_may_be_several_in_one_text() -> None:

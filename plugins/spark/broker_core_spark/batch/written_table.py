@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
@@ -39,13 +38,8 @@ def write_table(frame: DataFrame, address: str, *, append: bool = False) -> None
         if not spark.catalog.tableExists(name):
             frame.write.saveAsTable(name)
             return
-        view = f"broker_core_{uuid.uuid4().hex}"
-        frame.createTempView(view)
-        try:
-            # An insert asks for no format, as a writer of frames does.
-            spark.sql(f"INSERT INTO {name} BY NAME SELECT * FROM {view}")  # noqa: S608 - a name that Spark has parsed
-        finally:
-            spark.catalog.dropTempView(view)
+        # An insert asks for no format, as a writer of frames does.
+        spark.sql("INSERT INTO IDENTIFIER(:name) BY NAME SELECT * FROM {frame}", {"name": name}, frame=frame)
 
 
 def check_table(spark: SparkSession, address: str) -> None:

@@ -23,7 +23,7 @@ from broker_core_spark.commands.build_options import (
     OutOption,
     WhereOption,
 )
-from broker_core_spark.commands.build_settings import build_settings, publish_gates
+from broker_core_spark.commands.build_settings import build_settings
 from broker_core_spark.commands.build_settings import property_keys as selecting_keys
 from broker_core_spark.commands.stop_signals import ended_by_signals
 from broker_core_spark.commands.store_option import StoreOptions, chosen_options, parse_pairs
@@ -285,6 +285,7 @@ def build(
     with ended_by_signals("spark build", published, cleanup=clean_up):
         from broker_core_spark.batch import (
             OutputFailed,
+            PublishGates,
             PublishRefused,
             check_rows,
             spark_session,
@@ -297,18 +298,23 @@ def build(
         result: BuildResult | None = None
         try:
             keys = selecting_keys(property_keys)
-            settings = build_settings()
-            gates = publish_gates(
-                settings,
+            settings = build_settings(
+                always=always,
+                keep_learned=keep_learned,
                 min_questions=min_questions,
                 max_question_loss=max_question_loss,
                 max_topic_loss=max_topic_loss,
                 max_coverage_loss=max_coverage_loss,
-                allow_shrink=allow_shrink or None,
+            )
+            gates = PublishGates(
+                settings.min_questions,
+                settings.max_question_loss,
+                settings.max_topic_loss,
+                settings.max_coverage_loss,
+                allow_shrink,
             )
             spark_settings = parse_pairs("--conf", conf)
-            always = settings.always if always is None else always
-            questions = [patterns] if always is None else [patterns, always]
+            questions = [source for source in (patterns, settings.always) if source is not None]
             sources = _sources(catalogue, broker, namespace)
             _check_places(
                 out,
@@ -333,8 +339,8 @@ def build(
                     largest_segment_bytes=largest_segment,
                     property_keys=keys,
                     strict=strict,
-                    always=always,
-                    keep_learned=settings.keep_learned if keep_learned is None else keep_learned,
+                    always=settings.always,
+                    keep_learned=settings.keep_learned,
                     gates=gates,
                     incremental=incremental,
                     report=report,

@@ -2,39 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
-
 import typer
 
 from broker_core.errors import BrokerCoreError
 from broker_core.plugin_cli import broker_settings, plugin_settings, say
 from broker_core_spark.settings import SparkSettings
 
-if TYPE_CHECKING:
-    from broker_core_spark.batch import PublishGates
-
-__all__ = ["build_settings", "property_keys", "publish_gates"]
+__all__ = ["build_settings", "property_keys"]
 
 
-def build_settings() -> SparkSettings:
-    """The settings of builds: ``[plugins.spark]`` of ``--config``, else the defaults."""
-    found: SparkSettings | None = plugin_settings("spark", optional=True)
-    return SparkSettings(store="-") if found is None else found
-
-
-def publish_gates(settings: SparkSettings, **options: float | None) -> PublishGates:
-    """The gates of the settings, and of the options that are given."""
-    from broker_core_spark.batch import PublishGates
-
-    of_settings = PublishGates(
-        settings.min_questions,
-        settings.max_question_loss,
-        settings.max_topic_loss,
-        settings.max_coverage_loss,
-    )
-    given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
-    return replace(of_settings, **given)
+def build_settings(**options: float | str | None) -> SparkSettings:
+    """The settings of a build: ``[plugins.spark]`` of ``--config``, else the defaults; over them ``options`` by the
+    names of settings, if they are not ``None``.
+    """
+    found: SparkSettings = plugin_settings("spark", optional=True) or SparkSettings(store="-")
+    return found.model_copy(update={name: value for name, value in options.items() if value is not None})
 
 
 def property_keys(given: list[str] | None) -> tuple[str, ...] | None:

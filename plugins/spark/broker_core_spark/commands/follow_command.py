@@ -86,12 +86,14 @@ def follow(
                         changes=changes,
                         store_options=options,
                     )
-                    record = {
-                        "generation": look.generation,
-                        "number": look.number,
-                        "changed": len(look.names),
-                    }
-                    print_json({**record, "looked": look.looked.isoformat()})
+                    print_json(
+                        {
+                            "generation": look.generation,
+                            "number": look.number,
+                            "changed": len(look.names),
+                            "looked": look.looked.isoformat(),
+                        }
+                    )
                 except BrokerCoreError as error:
                     if pause is None or not looked:
                         raise

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -15,8 +15,6 @@ from broker_core.plugin_cli import RunningBroker, examples, print_json, print_ta
 from broker_core_spark.commands.store_option import StoreOption, StoreOptions, chosen_store
 
 if TYPE_CHECKING:
-    from prometheus_client.samples import Sample
-
     from broker_core_spark.store import Store
 
 __all__ = ["EXAMPLES", "read_metrics", "read_problems", "status"]
@@ -88,12 +86,11 @@ def _published(chosen: Store) -> dict[str, Any]:
     published = next((pointer for pointer in every if isinstance(pointer, PublishedPointer)), None)
     if published is None:
         return found
-    age = (datetime.now(UTC) - published.when).total_seconds()
     found |= {
         "generation": published.generation,
         "number": published.number,
         "published": published.when.isoformat(),
-        "age_seconds": round(max(0.0, age), 1),
+        "age_seconds": round(max(0.0, (datetime.now(UTC) - published.when).total_seconds()), 1),
     }
     try:
         manifest = read_manifest(chosen, published.generation)
@@ -146,33 +143,29 @@ def read_metrics(text: str) -> dict[str, Any]:
             for sample in family.samples
             if sample.name.startswith(_PREFIX) and not sample.name.endswith("_created")
         ]
-        return _of_metrics(samples)
+        values = {
+            (sample.name.removeprefix(_PREFIX), *sample.labels.values()): sample.value for sample in samples
+        }
+        served = next((sample.labels for sample in samples if sample.name == f"{_PREFIX}generation_info"), {})
+        if ("refused",) not in values:
+            raise BrokerCoreError("the broker does not run this plugin: its metrics have nothing of it")
+        answered = values.get(("last_hour_questions", "answered"), 0.0)
+        asked = answered + values.get(("last_hour_questions", "passed"), 0.0)
+        return {
+            "generation": served.get("generation"),
+            "number": int(served["number"]) if "number" in served else None,
+            "age_seconds": _number(values.get(("generation_age_seconds",))),
+            "follows": served.get("follows"),
+            "last_hour_questions": int(asked),
+            "last_hour_coverage": round(answered / asked, 4) if asked else None,
+            **{key: _number(values.get((key,))) for key in _NUMBERS},
+            "refused": bool(values["refused",]),
+            "passed": {
+                name[1]: int(count) for name, count in values.items() if name[0] == "passed_total" and count
+            },
+        }
     except (ValueError, OverflowError) as error:  # no number, or one that is no count
         raise BrokerCoreError(f"the broker's metrics cannot be read: {error!s:.300}") from error
-
-
-def _of_metrics(samples: Sequence[Sample]) -> dict[str, Any]:
-    values = {
-        (sample.name.removeprefix(_PREFIX), *sample.labels.values()): sample.value for sample in samples
-    }
-    served = next((sample.labels for sample in samples if sample.name == f"{_PREFIX}generation_info"), {})
-    if ("refused",) not in values:
-        raise BrokerCoreError("the broker does not run this plugin: its metrics have nothing of it")
-    answered, passed = (values.get(("last_hour_questions", what), 0.0) for what in ("answered", "passed"))
-    numbers = {key: _number(values.get((key,))) for key in _NUMBERS}
-    return {
-        "generation": served.get("generation"),
-        "number": int(served["number"]) if "number" in served else None,
-        "age_seconds": _number(values.get(("generation_age_seconds",))),
-        "follows": served.get("follows"),
-        "last_hour_questions": int(answered + passed),
-        "last_hour_coverage": round(answered / (answered + passed), 4) if answered + passed else None,
-        **numbers,
-        "refused": bool(values["refused",]),
-        "passed": {
-            name[1]: int(count) for name, count in values.items() if name[0] == "passed_total" and count
-        },
-    }
 
 
 def read_problems(text: str) -> list[str]:
@@ -197,16 +190,14 @@ def _number(value: float | None) -> float | int | None:
 
 
 def _rows(report: dict[str, Any]) -> list[tuple[str, object]]:
-    rows: list[tuple[str, object]] = []
-    for key, value in report.items():
-        shown: object = value
-        if key in ("last_hour_coverage", "build_coverage") and value is not None:
-            shown = f"{value:.2%}"
-        elif isinstance(value, dict):
-            shown = ", ".join(f"{name} {count}" for name, count in value.items()) or "-"
-        elif isinstance(value, list):
-            shown = "; ".join(str(one) for one in value) or "-"
-        elif value is None:
-            shown = "-"
-        rows.append((key.replace("_", " "), shown))
-    return rows
+    return [(key.replace("_", " "), _shown(key, value)) for key, value in report.items()]
+
+
+def _shown(key: str, value: Any) -> object:
+    if value in (None, {}, []):
+        return "-"
+    if key in ("last_hour_coverage", "build_coverage"):
+        return f"{value:.2%}"
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {count}" for name, count in value.items())
+    return "; ".join(map(str, value)) if isinstance(value, list) else value
