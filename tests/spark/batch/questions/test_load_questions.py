@@ -17,6 +17,7 @@ from broker_core_spark.batch.questions.load_questions import (
     check_rows,
     load_questions,
     questions_of_rows,
+    refused_patterns,
 )
 from broker_core_spark.errors import StoreFailed
 from broker_core_spark.format.canonical_question import CanonicalQuestion
@@ -314,3 +315,12 @@ def test_lines_are_checked_before_spark_starts(tmp_path: Path) -> None:
     for source in (bad, f"memory://{tmp_path.name}/p.jsonl"):
         with pytest.raises(InvalidPatterns, match="line 2: namespace must be"):
             check_rows([source], property_keys=())
+
+
+def test_tasks_find_what_the_driver_finds(spark: SparkSession) -> None:
+    patterns = [f"a/b/x{number}.*" for number in range(50)] + ["(?=x)", "é*", "kafka://x", "a" * 40]
+    here = refused_patterns(patterns, 30)
+    assert set(here) == {"(?=x)", "kafka://x", "a" * 40}
+    assert refused_patterns(patterns, 30, spark, many=1) == here
+    assert refused_patterns(patterns, None, spark, many=1).keys() == {"(?=x)", "kafka://x"}
+    assert refused_patterns([], 30, spark, many=1) == {}

@@ -14,32 +14,36 @@ from __future__ import annotations
 import io
 import itertools
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow as pa
+
 from broker_core.errors import InvalidPattern
 from broker_core.names import Mode
 from broker_core.quantities import counted
 from broker_core_spark.batch.build_errors import InvalidCatalogue, InvalidPatterns
+from broker_core_spark.batch.progress.progress import SparkJob
 from broker_core_spark.batch.questions.parse_question_row import (
     ROW_KEYS,
     parse_json_line,
     parse_last_asked,
     parse_question_row,
+    refusal_reason,
 )
-from broker_core_spark.batch.questions.refused_patterns import refused_patterns
-from broker_core_spark.batch.source_address import FRAME, is_in_bucket, is_table, path_of
+from broker_core_spark.batch.source_address import FRAME, is_in_bucket, is_table, is_table_name, path_of
 from broker_core_spark.batch.source_redaction import redacted_source
+from broker_core_spark.batch.spark.run_on_partitions import run_on_partitions
 from broker_core_spark.batch.spark.spark_errors import failing_to_read
 from broker_core_spark.format import CanonicalQuestion
 from broker_core_spark.store import addressed_file
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = [
@@ -49,12 +53,15 @@ __all__ = [
     "check_rows",
     "load_questions",
     "questions_of_rows",
+    "refused_patterns",
 ]
 
 #: More rows than this are no list of known patterns. The driver holds all of them.
 MAX_QUESTIONS: Final = 1_000_000
 #: Bytes of the largest file: it is read whole.
 _MAX_FILE: Final = 1024 * 1024 * 1024
+#: Patterns from which on tasks are worth their start: each takes a quarter of a millisecond.
+_MANY: Final = 20_000
 #: Columns of a table that are read.
 _COLUMNS: Final = frozenset({*ROW_KEYS, "count", "last_asked"})
 #: Bytes of the largest TOML file.
@@ -77,17 +84,17 @@ class LoadedQuestions:
     """The questions of a source (sorted, each once), the refused ones, and the number of rows.
 
     ``times_asked`` adds up the ``count`` of the rows (1 without a count), ``times`` has it for each question,
-    ``refused_times`` for each refused one that an earlier build may
-    have precomputed. ``learned`` has the last time of each learned question. ``kept`` of them come from an earlier
-    build alone. ``forgotten`` rows were asked too long ago. ``ignored`` has the rows with each property that selects
-    nothing.
+    ``refused_times`` for each refused one that an earlier build may have precomputed. ``duplicates`` are the rows with
+    the question of another row. ``learned`` has the last time of each learned question. ``kept`` of them come from an
+    earlier build alone. ``forgotten`` rows were asked too long ago. ``ignored`` has the rows with each property that
+    selects nothing.
     """
 
     questions: tuple[CanonicalQuestion, ...]
     refused: tuple[RefusedPattern, ...]
     rows: int
     times_asked: int = 0
-    refused_rows: int = 0
+    duplicates: int = 0
     times: Mapping[CanonicalQuestion, int] = field(default_factory=dict)
     learned: Mapping[CanonicalQuestion, datetime] = field(default_factory=dict)
     kept: int = 0
@@ -95,11 +102,6 @@ class LoadedQuestions:
     property_keys: tuple[str, ...] = ()
     refused_times: Mapping[CanonicalQuestion, int] = field(default_factory=dict)
     ignored: Mapping[str, int] = field(default_factory=dict)
-
-    @property
-    def duplicates(self) -> int:
-        """The number of rows with the question of another row."""
-        return self.rows - self.refused_rows - self.forgotten - (len(self.questions) - self.kept)
 
 
 def load_questions(
@@ -121,11 +123,9 @@ def load_questions(
     more source. The others are as for :func:`questions_of_rows`. Raises :exc:`InvalidPatterns` for a row that is no
     question, and :exc:`~broker_core_spark.errors.StoreFailed` for a bucket that cannot be read.
     """
-    rows = _source_rows(source, spark, store_options)
-    if always is not None:
-        rows = itertools.chain(rows, _source_rows(always, spark, store_options))
+    sources = [source] if always is None else [source, always]
     return questions_of_rows(
-        rows,
+        itertools.chain.from_iterable(_source_rows(one, spark, store_options) for one in sources),
         property_keys=property_keys,
         max_length=max_length,
         kept=kept,
@@ -138,15 +138,9 @@ def load_questions(
 def _source_rows(
     source: str | DataFrame, spark: SparkSession | None, store_options: Mapping[str, str] | None
 ) -> Iterator[tuple[str, object]]:
-    if not isinstance(source, str):
-        return _frame_rows(lambda: source, FRAME)
-    if _is_file(source):
+    if isinstance(source, str) and _is_file(source):
         return _file_rows(source, store_options)
-    if spark is None:
-        raise InvalidPatterns(
-            f"{redacted_source(source)}: a table of patterns is read by Spark, and there is no session"
-        )
-    return _frame_rows(partial(_table, spark, source), source)
+    return _frame_rows(source, spark)
 
 
 def check_patterns(source: str, store_options: Mapping[str, str] | None = None) -> None:
@@ -217,6 +211,27 @@ def questions_of_rows(
     return found.loaded(refused_patterns(found.patterns, max_length, spark))
 
 
+def refused_patterns(
+    patterns: Sequence[str], max_length: int | None, spark: SparkSession | None = None, many: int = _MANY
+) -> dict[str, str]:
+    """The reason of each pattern that brokers refuse. With ``spark``, tasks look at ``many`` or more."""
+    table = pa.table({"pattern": pa.array(patterns, pa.string())})
+    work = partial(_refused, max_length)
+    if spark is None or len(patterns) < many:
+        found = list(work(table.to_batches()))
+    else:
+        job = SparkJob("check the patterns", {"patterns": len(patterns)})
+        found = run_on_partitions(spark.createDataFrame(table), work, job)
+    return {pattern: reason for reasons in found for pattern, reason in reasons.items()}
+
+
+def _refused(max_length: int | None, batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, str]]:
+    """The refused patterns of each batch. The work of a task, pickled by reference into the executors."""
+    for batch in batches:
+        reasons = {pattern: refusal_reason(pattern, max_length) for pattern in batch.column(0).to_pylist()}
+        yield {pattern: reason for pattern, reason in reasons.items() if reason is not None}
+
+
 #: Namespace, mode, raw pattern and selecting properties of rows.
 _Asked = tuple[str, Mode, str | None, tuple[tuple[str, str], ...]]
 
@@ -235,7 +250,7 @@ class _FoundQuestions:
         self._asked: dict[_Asked, tuple[int, int, datetime | None]] = {}
         self._rows = self._forgotten = 0
         # Rows with each property that selects nothing, the number of these rows, the first one's place.
-        self._ignored: dict[str, int] = {}
+        self._ignored: Counter[str] = Counter()
         self._ignoring_rows = 0
         self._ignoring_place = ""
 
@@ -284,10 +299,10 @@ class _FoundQuestions:
 
     def loaded(self, reasons: Mapping[str, str]) -> LoadedQuestions:
         """All loaded questions. ``reasons`` are by refused pattern."""
-        times: dict[CanonicalQuestion, int] = {}
+        times: Counter[CanonicalQuestion] = Counter()
         learned: dict[CanonicalQuestion, datetime] = {}
         refused: dict[RefusedPattern, None] = {}
-        refused_times: dict[CanonicalQuestion, int] = {}
+        refused_times: Counter[CanonicalQuestion] = Counter()
         times_refused = refused_rows = kept = 0
         for (namespace, mode, pattern, pairs), (rows, count, last) in self._asked.items():
             reason = None if pattern is None else reasons.get(pattern)
@@ -300,10 +315,10 @@ class _FoundQuestions:
                 refused_rows += rows
                 times_refused += count
                 if question is not None:
-                    refused_times[question] = refused_times.get(question, 0) + count
+                    refused_times[question] += count
                 continue
             if rows:
-                times[question] = times.get(question, 0) + count
+                times[question] += count
             elif question not in times:
                 if len(times) >= MAX_QUESTIONS:
                     continue
@@ -316,7 +331,7 @@ class _FoundQuestions:
             tuple(refused),
             self._rows,
             sum(times.values()) + times_refused,
-            refused_rows,
+            self._rows - refused_rows - self._forgotten - (len(times) - kept),
             times,
             learned,
             kept,
@@ -334,8 +349,7 @@ class _FoundQuestions:
         if ignored:
             self._ignoring_rows += 1
             self._ignoring_place = self._ignoring_place or place
-        for key in ignored:
-            self._ignored[key] = self._ignored.get(key, 0) + 1
+        self._ignored.update(ignored)
         pairs = tuple(sorted((key, properties[key]) for key in keys & properties.keys()))
         return (namespace, mode, pattern, pairs), parse_last_asked(place, row)
 
@@ -353,7 +367,6 @@ def _file_rows(source: str, options: Mapping[str, str] | None) -> Iterator[tuple
     place = _address(source)
     data = addressed_file(place, options).read(_MAX_FILE)
     if place.endswith(".parquet"):
-        import pyarrow as pa
         import pyarrow.parquet as pq
 
         try:
@@ -386,16 +399,18 @@ def _toml_rows(place: str, text: bytes) -> Iterator[tuple[str, object]]:
         yield f"{place}, [[patterns]] number {number}", row
 
 
-def _table(spark: SparkSession, source: str) -> DataFrame:
-    if source.startswith("table:"):
-        return spark.table(source.removeprefix("table:"))
-    return spark.read.parquet(source)
-
-
-def _frame_rows(opened: Callable[[], DataFrame], source: str) -> Iterator[tuple[str, object]]:
-    shown = redacted_source(source)
-    with failing_to_read("patterns", source, InvalidPatterns):
-        frame = opened()
+def _frame_rows(source: str | DataFrame, spark: SparkSession | None) -> Iterator[tuple[str, object]]:
+    address = source if isinstance(source, str) else FRAME
+    shown = redacted_source(address)
+    with failing_to_read("patterns", address, InvalidPatterns):
+        if not isinstance(source, str):
+            frame = source
+        elif spark is None:
+            raise InvalidPatterns(f"{shown}: a table of patterns is read by Spark, and there is no session")
+        elif is_table_name(source):
+            frame = spark.table(source.removeprefix("table:"))
+        else:
+            frame = spark.read.parquet(source)
         wanted = _question_columns(frame.columns, shown)
         table = frame.select(*wanted).limit(MAX_QUESTIONS + 1).toArrow()
     yield from _rows_of_table(table, shown)
@@ -408,28 +423,17 @@ def _question_columns(columns: Sequence[str], shown: str) -> list[str]:
 
 
 def _rows_of_table(table: pa.Table, shown: str) -> Iterator[tuple[str, object]]:
-    table = table.select(_question_columns(table.column_names, shown))
-    number = 0
-    for batch in table.to_batches():
-        for row in _python_rows(batch, shown, number):
-            number += 1
-            place = f"{shown}, row {number}"
-            yield place, _from_table(place, row)
-
-
-def _python_rows(batch: pa.RecordBatch, shown: str, before: int) -> list[dict[str, Any]]:
-    """The rows of a batch. Spark passes invalid UTF-8 on in a column of texts. It is refused here."""
-    try:
-        rows: list[dict[str, Any]] = batch.to_pylist()
-        return rows
-    except UnicodeDecodeError:
-        for column, values in zip(batch.schema.names, batch.columns, strict=True):
-            for number, value in enumerate(values, before + 1):
-                try:
-                    value.as_py()
-                except UnicodeDecodeError:
-                    raise InvalidPatterns(f"{shown}, row {number}: {column} is no text in UTF-8") from None
-        raise
+    names = _question_columns(table.column_names, shown)
+    rows = (zip(*batch.columns, strict=True) for batch in table.select(names).to_batches())
+    for number, values in enumerate(itertools.chain.from_iterable(rows), 1):
+        place = f"{shown}, row {number}"
+        row: dict[str, Any] = {}
+        for column, value in zip(names, values, strict=True):
+            try:
+                row[column] = value.as_py()
+            except UnicodeDecodeError:  # Spark passes invalid UTF-8 on in a column of texts
+                raise InvalidPatterns(f"{place}: {column} is no text in UTF-8") from None
+        yield place, _from_table(place, row)
 
 
 def _from_table(place: str, row: dict[str, Any]) -> dict[str, Any]:
