@@ -140,14 +140,14 @@ def generation_files(folder: Path, manifest: Manifest) -> dict[str, bytes]:
 
 def reread_all(store: Store, manifest: Manifest, questions: Iterable[CanonicalQuestion]) -> CarriedSegments:
     """All segments of a generation with these questions, with their tallies."""
-    every = [(number, None) for number in range(len(manifest.stretches()))]
+    every = [(number, NameChanges()) for number in range(len(manifest.stretches()))]
     return carry_segments(
         store, manifest, every, kept_selectors(store, questions, questions), "temporary/kept", again=1
     )
 
 
 def keyed(names: Names) -> pa.RecordBatch:
-    """Names in any order, as they are staged."""
+    """Names, as they are staged: in order."""
     keys = {
         (namespace, domain, local): key
         for namespace, domain, column in _by_place(names)
@@ -155,8 +155,9 @@ def keyed(names: Names) -> pa.RecordBatch:
             column.to_pylist(), order_key(namespace, domain, column).to_pylist(), strict=True
         )
     }
-    values = pa.array(list(names.values()), pa.large_string())
-    return keyed_names(pa.array([keys[name] for name in names], pa.large_binary()), [values])
+    ordered = sorted(names, key=keys.__getitem__)
+    values = pa.array([names[name] for name in ordered], pa.large_string())
+    return keyed_names(pa.array([keys[name] for name in ordered], pa.large_binary()), [values])
 
 
 def _by_place(names: Names) -> Iterator[tuple[str, str, pa.LargeStringArray]]:
@@ -173,8 +174,8 @@ def changes_of(manifest: Manifest, before: Names, now: Names, *, compared: bool)
     def within(names: Names, number: int) -> dict[tuple[str, str, str], str | None]:
         keys = keyed(names)["key"].to_pylist()
         return {
-            name: value
-            for (name, value), key in zip(names.items(), keys, strict=True)
+            name: names[name]
+            for name, key in zip(map(name_of_key, keys), keys, strict=True)
             if sum(first <= key for first in firsts) == number
         }
 
@@ -182,18 +183,18 @@ def changes_of(manifest: Manifest, before: Names, now: Names, *, compared: bool)
     for namespace, domain, column in _by_place(now):
         chosen = pa.array(begins_segment(namespace, domain, column, target=manifest.segment_bytes))
         begins += order_key(namespace, domain, column.filter(chosen)).to_pylist()
-    first = min(keyed(now)["key"].to_pylist())
+    first = keyed(now)["key"][0].as_py()
     run = SortedRun("", (RunBlock(first, 0, 0, 1),), tuple(begins))
     reuse = SegmentReuse(PreviousGeneration(manifest, ()), dict.fromkeys(range(len(firsts) + 1), ()))
     found: dict[int, NameChanges] = {}
     for number in reuse.cut_by([run]).carried:
         own = within(now, number)
         if compared:
-            found[number] = NameChanges(keyed(own))
+            found[number] = NameChanges(None, keyed(own))
             continue
         touched = within(dict.fromkeys(changed), number)
         staged = {name: value for name, value in own.items() if name in touched}
-        found[number] = NameChanges(keyed(staged), tuple(sorted(keyed(touched)["key"].to_pylist())))
+        found[number] = NameChanges(tuple(keyed(touched)["key"].to_pylist()), keyed(staged))
     return found
 
 

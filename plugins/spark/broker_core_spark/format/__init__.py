@@ -19,6 +19,7 @@ from broker_core_spark.format.picked_words import Matches, joined_rows
 from broker_core_spark.format.postings_collector import PostingsCollector
 from broker_core_spark.format.postings_file import (
     PostingsWriter,
+    RunPostings,
     StoredPostings,
     joined_entries,
     read_postings,
@@ -84,6 +85,7 @@ __all__ = [
     "PostingsCollector",
     "PostingsWriter",
     "RunPatch",
+    "RunPostings",
     "Segment",
     "SegmentChecks",
     "SegmentEntry",

@@ -8,15 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
-import pyarrow as pa
 import pytest
 
 from broker_core.names import Mode
-from broker_core_spark.batch.build_errors import InvalidCatalogue
 from broker_core_spark.batch.incremental.carry_segments import CarriedSegments, carry_segments
 from broker_core_spark.batch.incremental.changed_names import NameChanges
 from broker_core_spark.batch.segments.tallies import read_tallies
-from broker_core_spark.batch.staging.sorted_runs import keyed_names
 from broker_core_spark.errors import InvalidGeneration
 from broker_core_spark.format.canonical_question import CanonicalQuestion
 from broker_core_spark.format.manifest import FileEntry, Manifest
@@ -180,32 +177,10 @@ def test_what_is_carried_over_equals_a_whole_build(tmp_path: Path, compared: boo
     assert anew
 
 
-def test_a_name_with_two_values_of_a_property_is_refused(store: Store) -> None:
-    name = ("a/b", "persistent", "t1")
-    former = built(store, {name: "x"}, QUESTIONS[:1])
-    twice = [keyed({name: value}) for value in ("x", "y")]
-    keys = pa.concat_arrays([one["key"] for one in twice])
-    values = pa.concat_arrays([one["p0"] for one in twice])
-    for more in (("t1", "t1"), ("t2", "t2")):
-        renamed = pa.array(
-            [key[:-1] + local[-1:].encode() for key, local in zip(keys.to_pylist(), more, strict=True)]
-        )
-        staged = keyed_names(renamed.cast(pa.large_binary()), [values])
-        with pytest.raises(InvalidCatalogue, match="stands twice"):
-            carry_segments(
-                store,
-                former,
-                [(0, NameChanges(staged))],
-                kept_selectors(store, QUESTIONS[:1], QUESTIONS[:1]),
-                "temporary/kept",
-                ("k",),
-            )
-
-
 def test_a_stretch_with_the_digest_of_before_is_kept_and_not_compared(store: Store, made: Manifest) -> None:
     selectors = kept_selectors(store, QUESTIONS, QUESTIONS)
-    for before in ("digest", None):
-        changes = NameChanges(keyed({}), digest="digest", before=before)  # which would be without names
+    for before in ("digest", ""):
+        changes = NameChanges(None, keyed({}), digest="digest", before=before)  # which would be without names
         carried = carry_segments(store, made, [(0, changes)], selectors, "temporary/kept")
         kept = [(result.entry, result.digest) for result in carried.segments]
         assert kept == ([(made.segments[0], "digest")] if before else [])
@@ -247,7 +222,7 @@ def test_segments_that_are_not_what_the_manifest_says_are_refused(store: Store, 
         reread_all(store, made, QUESTIONS[:1])
     added = [CanonicalQuestion.of("a/b", Mode.ALL, ".*8")]
     with pytest.raises(InvalidGeneration, match="none that begins a segment"):
-        every = [(number, None) for number in range(len(made.stretches()))]
+        every = [(number, NameChanges()) for number in range(len(made.stretches()))]
         lie = replace(made, segment_bytes=2**40)
         selectors = kept_selectors(store, QUESTIONS, [*QUESTIONS, *added])
         carry_segments(store, lie, every, selectors, "temporary/kept", again=1)

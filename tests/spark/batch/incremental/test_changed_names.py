@@ -10,7 +10,7 @@ import pytest
 
 from broker_core import EncodedNames
 from broker_core_spark.batch.incremental import changed_names
-from broker_core_spark.batch.incremental.changed_names import NameChanges, StretchChanges
+from broker_core_spark.batch.incremental.changed_names import NameChanges, run_changes
 from broker_core_spark.batch.staging.order_keys import name_of_key, order_key
 from broker_core_spark.batch.staging.sorted_runs import keyed_names
 from broker_core_spark.format.postings_file import StoredPostings
@@ -41,10 +41,9 @@ def pieces_of(keys: list[Key], cut: int) -> list[list[SegmentRun]]:
     ]
 
 
-@pytest.mark.parametrize("way", ["known", "one pass", "one pass ends early", "looked up", "with properties"])
+@pytest.mark.parametrize("way", ["known", "compared", "with properties"])
 def test_changes_are_those_of_sets_of_names(monkeypatch: pytest.MonkeyPatch, way: str) -> None:
     monkeypatch.setattr(changed_names, "_COMPARED", 7)
-    monkeypatch.setattr(changed_names, "_ALIKE", 10**6 if way == "one pass ends early" else 0)
     pick = random.Random(4)
     alphabet = ["", "é", "\ue000", "\U0010ffff"]
     every = [
@@ -62,35 +61,37 @@ def test_changes_are_those_of_sets_of_names(monkeypatch: pytest.MonkeyPatch, way
             changed = set(before) ^ set(now) | set(pick.sample(now, 3))
             keys = tuple(sorted(changed | set(pick.sample(every, 2))))
             staged = [key for key in now if key in keys]
-        if way in ("looked up", "known"):
-            pick.shuffle(staged)
         texts = tuple(
             pa.array([key.hex() for key in staged], pa.large_string())
             for _ in range(way == "with properties")
         )
-        changes = NameChanges(keyed_names(pa.array(staged, pa.large_binary()), texts), keys)
+        changes = NameChanges(keys, keyed_names(pa.array(staged, pa.large_binary()), texts))
         pieces = pieces_of(before, 40)
-        found = StretchChanges.of(pieces, changes, ("k",) * len(texts))
         made: list[Key] = []
-        for number, piece in enumerate(pieces):
+        for number, parts in enumerate(run_changes([before[0], before[40]], pieces, changes)):
             first = len(made)
-            for part in found.runs(number, piece):
-                place = part.namespace, part.domain
-                former = [] if part.former is None else keys_of(place, part.former.names.names.to_pylist())
+            for part in parts:
+                former = (
+                    [] if part.former is None else keys_of(part.place, part.former.names.names.to_pylist())
+                )
                 own = [key for row, key in enumerate(former) if row not in set(part.gone.tolist())]
                 for key, row in zip(part.came["key"].to_pylist(), part.before.tolist(), strict=True):
                     assert row == sum(known < key for known in former) + (key in former)
                     own.append(key)
                 made += sorted(own)
                 assert part.size == len(own)
-                values = found.values(part, ("k",))
-                assert (values is not None) is (way == "with properties")
-                if values is not None:
-                    assert values["k"].to_pylist() == [key.hex() for key in sorted(own)]
-            assert (
-                found.changes(number)
-                is (made[first:] != before[:40] if not number else made[first:] != before[40:])
-                or keys
-            )
+                if way == "with properties":
+                    assert part.properties[0].to_pylist() == [key.hex() for key in sorted(own)]
+                else:
+                    assert part.properties == ()
+            differs = made[first:] != (before[40:] if number else before[:40])
+            assert any(part.changes for part in parts) is differs or keys
         assert made == now
-        assert found.changed is (before != now) or keys
+
+
+def test_without_changes_nothing_is_compared() -> None:
+    assert NameChanges().none
+    staged = keyed_names(pa.array([b"a/b\x011t"], pa.large_binary()))
+    assert not NameChanges(None, staged).none
+    assert not NameChanges(None, staged, digest="digest", before="other").none
+    assert NameChanges(None, staged, digest="digest", before="digest").none

@@ -46,7 +46,7 @@ def test_a_task_says_which_generation_lies(tmp_path: Path) -> None:
     none = stage_selectors(store, "temporary/none", {})
     record = {
         "generation": made.id,
-        "stretches": [(0, (), None, None)],
+        "stretches": [(0, (), None, "")],
         "blocks": {},
         "compared": False,
         "selectors": [staged, staged, none],

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from broker_core import EncodedNames
-from broker_core_spark.batch.segments.match_selectors import match_selectors
+from broker_core_spark.batch.segments.match_selectors import compiled_patterns, match_selectors
 from broker_core_spark.format.canonical_question import NameSelector
 
 
@@ -25,7 +25,9 @@ def test_properties_restrict_each_kind_of_match() -> None:
         NameSelector(".*[123]", (("k", "x"),)),
         NameSelector(".*", (("k", "y"),)),
     ]
-    found: dict[bytes, Any] = dict(match_selectors(names, values, [(one.key, one) for one in asked]))
+    found: dict[bytes, Any] = dict(
+        match_selectors(names, values, [(one.key, one) for one in asked], compiled_patterns())
+    )
     rows = {
         key: list(range(*match)) if isinstance(match, tuple) else match.tolist()
         for key, match in found.items()

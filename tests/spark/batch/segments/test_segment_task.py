@@ -16,7 +16,7 @@ from broker_core_spark.batch.build_errors import InvalidCatalogue
 from broker_core_spark.batch.segments.make_segments import joined_parts, merge_parts
 from broker_core_spark.batch.segments.question_totals import question_totals
 from broker_core_spark.batch.segments.segment_puts import SegmentResult
-from broker_core_spark.batch.segments.segment_task import TaskResult, make_of_assignment, staged_names
+from broker_core_spark.batch.segments.segment_task import TaskResult, make_of_assignment, ordered_names
 from broker_core_spark.batch.segments.staged_selectors import StagedSelectors, stage_selectors
 from broker_core_spark.batch.segments.tallies import TallyBlock, read_tallies
 from broker_core_spark.batch.segments.task_assignment import TaskAssignment, assign_tasks
@@ -171,8 +171,8 @@ def test_segments_and_totals_are_the_same_for_any_ranges_and_groups(
         assert (total.count, total.topics_hash) == (len(names), topics_hash(names)), total
 
 
-@pytest.mark.parametrize("few", [1, 80, 700])
-def test_names_of_several_runs_are_in_order_where_some_that_follow_each_other_have_most(few: int) -> None:
+@pytest.mark.parametrize("few", [0, 1, 80, 700])
+def test_names_of_several_runs_are_in_order_each_once(few: int) -> None:
     store: Store = memory()
     staging = StagingArea(store.uri, f"temporary/{few}", ("k",), 1 << 20)
     names = [f"t{number:04}" for number in range(1500)]
@@ -183,8 +183,10 @@ def test_names_of_several_runs_are_in_order_where_some_that_follow_each_other_ha
         writer = SortedRunWriter(staging)
         writer.add("a/b", "persistent", texts(*part), [texts(*part)])
         runs += writer.finish()
-    found = staged_names(staging.open(), {run.path: run.blocks for run in runs}, (b"", b""), 1)
-    keys = found["key"].to_pylist()
-    assert sorted(keys) == sorted([*(b"a/b\x011" + name.encode() for name in names), b"a/b\x011t0007"])
-    assert (keys == sorted(keys)) is (few < 700)
-    assert [key[5:].decode() for key in keys] == found["p0"].to_pylist()
+    blocks = {run.path: run.blocks for run in runs}
+    for low, high in ((0, 1500), (7, 8), (8, 1400)):
+        within = (b"a/b\x011t%04d" % low, b"a/b\x011t%04d" % high if high < 1500 else b"")
+        found, twice = ordered_names(staging.open(), blocks, within, ("k",))
+        assert found["key"].to_pylist() == [b"a/b\x011" + name.encode() for name in names[low:high]]
+        assert found["p0"].to_pylist() == names[low:high]
+        assert twice.tolist() == ([7 - low] if low < 8 else [])

@@ -15,8 +15,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from random import Random
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -24,13 +25,17 @@ import pyarrow as pa
 from broker_core import EncodedNames
 from broker_core.errors import InvalidListing
 from broker_core_spark.arrow_columns import Array
-from broker_core_spark.batch.incremental.changed_names import NameChanges, RunChanges, StretchChanges
+from broker_core_spark.batch.incremental.changed_names import NameChanges, RunChanges, run_changes
 from broker_core_spark.batch.incremental.segment_reuse import first_key
-from broker_core_spark.batch.segments.match_selectors import CompiledPatterns, match_selectors
+from broker_core_spark.batch.segments.match_selectors import (
+    Compiled,
+    collected_matches,
+    compiled_patterns,
+)
 from broker_core_spark.batch.segments.segment_puts import SegmentPuts, SegmentResult
 from broker_core_spark.batch.segments.staged_selectors import KeptSelectors
 from broker_core_spark.batch.segments.tallies import TallyBlock, TallyWriter
-from broker_core_spark.batch.staging.order_keys import local_names, namespace_ranges
+from broker_core_spark.batch.staging.order_keys import local_names
 from broker_core_spark.batch.staging.sorted_runs import joined_names
 from broker_core_spark.errors import DamagedFile, InvalidGeneration, StoreFailed
 from broker_core_spark.format import (
@@ -39,10 +44,9 @@ from broker_core_spark.format import (
     FileEntry,
     FramedFile,
     Manifest,
-    Matches,
     NamesWriter,
-    PostingsCollector,
     RunPatch,
+    RunPostings,
     Segment,
     SegmentChecks,
     SegmentEntry,
@@ -50,6 +54,7 @@ from broker_core_spark.format import (
     SegmentRun,
     StoredPostings,
     cut_levels,
+    joined_rows,
     last_place,
     merge_postings,
     piece_starts,
@@ -64,6 +69,11 @@ __all__ = ["CarriedSegments", "carry_segments"]
 _AGAIN: Final = 1 / 32
 #: Bytes of names of stretches that are held together, so that their new names are matched at once.
 _TOGETHER: Final = 64 * 1024 * 1024
+#: A level at which no stretch is cut.
+_NEVER: Final = 65
+_Place: TypeAlias = tuple[str, str]
+#: The names of a run that came, and the selectors that pick some of them, with the picked rows.
+_Came: TypeAlias = tuple[EncodedNames, list[tuple[bytes, Array]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +88,7 @@ class CarriedSegments:
 def carry_segments(
     store: Store,
     manifest: Manifest,
-    stretches: Iterable[tuple[int, NameChanges | None]],
+    stretches: Iterable[tuple[int, NameChanges]],
     selectors: KeptSelectors,
     folder: str,
     property_keys: Sequence[str] = (),
@@ -90,77 +100,45 @@ def carry_segments(
     read whole. Raises :exc:`InvalidGeneration` for a segment with the right checksum, but wrong runs or selectors or,
     if its names are looked at, wrong names.
     """
+    starts = np.cumsum([0, *map(len, manifest.stretches())]).tolist()
+    checks = SegmentChecks(manifest, keys=selectors.before)
     with SegmentPuts(store) as puts:
-        carrying = _Carrying(
-            store,
-            manifest,
-            selectors,
-            tuple(property_keys),
-            SegmentChecks(manifest, keys=selectors.before),
-            puts,
-        )
-        every = manifest.stretches()
-        numbers = np.cumsum([0, *map(len, every)]).tolist()
-        anew: list[int] = []
+        carrying = _Carrying(store, manifest, selectors, tuple(property_keys), checks, puts, again)
         together: list[_Stretch] = []
-        last: int | None = None
-
-        def carry() -> None:
-            nonlocal last
-            carrying.match(together)
-            for one in together:
-                with _names_of(one.pieces):
-                    made = carrying.carried(one.pieces, one.found)
-                if made is None:
-                    anew.append(one.number)
-                    continue
-                if last is None or one.number != last + 1:
-                    carrying.tallies.begin(first_key(every[one.number][0]))
-                last = one.number
-                carrying.add(made, one.digest)
-            together.clear()
-
-        for number, staged in stretches:
-            changes = None if staged is not None and staged.none else staged
-            whole = changes is None and carrying.random.random() < again
-            within = range(numbers[number], numbers[number + 1])
-            pieces = carrying.read(within, names=changes is not None, whole=whole)
-            if pieces is None:
-                anew.append(number)
-                continue
-            found = None
-            if changes is not None:
-                with _names_of(pieces):
-                    found = StretchChanges.of(
-                        [piece.runs for piece in pieces], changes, carrying.property_keys
-                    )
-            together.append(_Stretch(number, pieces, found, "" if staged is None else staged.digest))
+        for number, changes in stretches:
+            stretch = carrying.read(number, range(starts[number], starts[number + 1]), changes)
+            if stretch is not None:
+                together.append(stretch)
             if sum(one.size for one in together) > _TOGETHER:
-                carry()
-        carry()
+                carrying.carry(together)
+                together.clear()
+        carrying.carry(together)
         carrying.segments += puts.finish()
         return CarriedSegments(
-            tuple(carrying.segments), tuple(carrying.tallies.finish(store, folder)), tuple(anew)
+            tuple(carrying.segments), tuple(carrying.tallies.finish(store, folder)), tuple(carrying.anew)
         )
 
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """A segment of the last generation: its postings, and its runs if its names are needed."""
+    """A segment of the last generation: its postings, and if its names are needed, its runs."""
 
     entry: SegmentEntry
     postings: Sequence[StoredPostings]
-    runs: Sequence[SegmentRun] = ()
+    runs: Sequence[SegmentRun]
 
 
 @dataclass(frozen=True, slots=True)
 class _Stretch:
-    """A stretch under way: its pieces, the changes of its names, if any are known, and their digest."""
+    """A stretch under way: its pieces and the changes of their runs, the digest of its names if that is known, and how
+    many of them were staged more than once.
+    """
 
     number: int
     pieces: Sequence[_Piece]
-    found: StretchChanges | None
+    runs: Sequence[Sequence[RunChanges]]
     digest: str
+    twice: int
 
     @property
     def size(self) -> int:
@@ -168,63 +146,14 @@ class _Stretch:
         return sum(piece.entry.size for piece in self.pieces if piece.runs)
 
 
-@dataclass(slots=True)
-class _Matched:
-    """The picks of selectors among the new names of a place: the selector of each pair, and its row, by row.
-
-    ``used`` rows are of runs that were made already.
-    """
-
-    keys: Sequence[bytes]
-    selectors: Array
-    rows: Array
-    used: int = 0
-
-    @classmethod
-    def of(cls, found: Iterable[tuple[bytes, Matches]]) -> _Matched:
-        keys: list[bytes] = []
-        parts = [np.empty(0, np.int64)]
-        for key, rows in found:
-            keys.append(key)
-            parts.append(np.arange(*rows) if isinstance(rows, tuple) else rows.astype(np.int64))
-        rows = np.concatenate(parts)
-        order = np.argsort(rows, kind="stable")
-        selectors = np.repeat(np.arange(len(keys)), [len(part) for part in parts[1:]])
-        return cls(keys, selectors[order], rows[order])
-
-    def next(self, size: int) -> list[tuple[bytes, Array]]:
-        """The key of each selector that picks some of the next ``size`` names, and their rows among them."""
-        low, high = np.searchsorted(self.rows, (self.used, self.used + size))
-        order = np.argsort(self.selectors[low:high], kind="stable")
-        selectors, rows = self.selectors[low:high][order], self.rows[low:high][order] - self.used
-        self.used += size
-        numbers, starts = np.unique(selectors, return_index=True)
-        parts = np.split(rows, starts[1:])
-        return [(self.keys[number], part) for number, part in zip(numbers.tolist(), parts, strict=False)]
-
-
 @dataclass(frozen=True, slots=True)
 class _Run:
     """A present run: its names, its postings in parts, and its changes to the former run."""
 
+    place: _Place
     names: EncodedNames
     parts: Sequence[StoredPostings]
     patch: RunPatch
-
-    @property
-    def place(self) -> tuple[str, str, int]:
-        return str(self.names.namespace), self.names.domain, len(self.names)
-
-
-@dataclass(frozen=True, slots=True)
-class _Made:
-    """A segment of now, its postings, files of it that are new, and the patch that makes them."""
-
-    entry: SegmentEntry
-    postings: Sequence[StoredPostings]
-    files: Sequence[FramedFile] = ()
-    patch: SegmentPatch | None = None
-    duplicates: int = 0
 
 
 @dataclass(slots=True)
@@ -235,185 +164,160 @@ class _Carrying:
     property_keys: tuple[str, ...]
     checks: SegmentChecks
     puts: SegmentPuts
-    patterns: CompiledPatterns = field(default_factory=CompiledPatterns)
+    again: float
+    compiled: Compiled = field(default_factory=compiled_patterns)
     tallies: TallyWriter = field(default_factory=TallyWriter)
     segments: list[SegmentResult] = field(default_factory=list)
+    anew: list[int] = field(default_factory=list)
     random: Random = field(default_factory=Random)
-    matched: dict[tuple[str, str], _Matched] = field(default_factory=dict)
+    #: The number of the stretch that was stored last.
+    last: int = -2
 
-    def read(self, numbers: range, *, names: bool, whole: bool) -> list[_Piece] | None:
-        """The segments with these numbers, or ``None`` if a file is damaged.
+    def read(self, number: int, segments: range, changes: NameChanges) -> _Stretch | None:
+        """The stretch of the segments with these numbers, or ``None`` if a file is damaged: it is made anew.
 
-        Their ``names`` are read if they are needed, and if they are to be verified as a ``whole``.
+        Names are read if they are needed. A share of the other segments is read whole and verified.
         """
+        whole = changes.none and self.random.random() < self.again
         pieces: list[_Piece] = []
-        for number in numbers:
-            entry = self.manifest.segments[number]
-            needed = names or whole or self.selectors.changed(entry)
+        for at in segments:
+            entry = self.manifest.segments[at]
+            needed = whole or not changes.none or self.selectors.changed(entry)
             try:
                 data = read_verified(self.store, entry.postings)
                 found = read_verified(self.store, entry) if needed else _end_of(self.store, entry)
             except (InvalidGeneration, DamagedFile, StoreFailed):
+                self.anew.append(number)
                 return None
             stored = read_postings(data, entry.postings.name)
-            self.checks.check_runs(number, stored)
-            if not needed:
-                pieces.append(_Piece(entry, stored))
-                continue
-            segment = Segment(found, entry.name, stored, entry.postings.name)
-            runs = list(self.checks.runs(number, segment) if whole else segment.runs(checked=True))
+            self.checks.check_runs(at, stored)
+            runs: list[SegmentRun] = []
+            if needed:
+                segment = Segment(found, entry.name, stored, entry.postings.name)
+                runs += self.checks.runs(at, segment) if whole else segment.runs(checked=True)
             if whole:
-                self.checks.check_end(number, last_place(runs[-1]))
+                self.checks.check_end(at, last_place(runs[-1]))
             pieces.append(_Piece(entry, stored, runs))
-        return pieces
+        firsts = [first_key(piece.entry) for piece in pieces]
+        with _names_of(pieces):
+            every = [piece.runs for piece in pieces]
+            found_changes = run_changes(firsts, every, NameChanges() if changes.none else changes)
+        return _Stretch(number, pieces, found_changes, changes.digest, changes.twice)
 
-    def add(self, made: Sequence[_Made], digest: str) -> None:
-        """Store the segments of a stretch, and count the picks of their selectors."""
-        for one in made:
-            for run in one.postings:
-                self.tallies.add(run.namespace, run.domain, run.entries)
-            result = SegmentResult(one.entry, duplicates=one.duplicates, digest=digest)
-            self.segments += self.puts.add(result, one.files, one.patch)
+    def carry(self, stretches: Sequence[_Stretch]) -> None:
+        """Store the segments of stretches after their changes. The names that came are matched together."""
+        came: dict[_Place, list[pa.RecordBatch]] = {}
+        for run in (run for one in stretches for own in one.runs for run in own if len(run.came)):
+            came.setdefault(run.place, []).append(run.came)
+        matched = {place: self._matched(place, parts) for place, parts in came.items()}
+        for one in stretches:
+            with _names_of(one.pieces):
+                self._store(one, matched)
 
-    def match(self, stretches: Iterable[_Stretch]) -> None:
-        """Match the new names of stretches, in order: those of many as fast as those of one."""
-        came: dict[tuple[str, str], list[pa.RecordBatch]] = {}
-        for names in (one.found.came for one in stretches if one.found is not None):
-            for namespace, domain, low, high in namespace_ranges(names["key"]):
-                came.setdefault((namespace, domain), []).append(names.slice(low, high - low))
-        self.matched = {}
-        for place, parts in came.items():
-            names = joined_names(parts, len(self.property_keys))
-            own = EncodedNames.of(*place, local_names(names["key"], place[0]), ordered=True)
-            values = dict(zip(self.property_keys, names.columns[1:], strict=True))
-            selectors = self.selectors.carried(place)
-            self.matched[place] = _Matched.of(match_selectors(own, values, selectors, self.patterns))
+    def _matched(self, place: _Place, parts: Sequence[pa.RecordBatch]) -> Iterator[_Came]:
+        """Names of a place in parts that follow each other, and the picks of selectors among them."""
+        rows = joined_names(parts, len(self.property_keys))
+        names = EncodedNames.of(*place, local_names(rows["key"], place[0]), ordered=True)
+        values = dict(zip(self.property_keys, rows.columns[1:], strict=True))
+        bounds = np.cumsum([0, *map(len, parts)]).tolist()
+        _, runs = collected_matches(names, values, self.selectors.carried(place), self.compiled, bounds)
+        for (low, high), run in zip(pairwise(bounds), runs, strict=True):
+            picked = joined_rows(run.entries, _words(run), run.names)
+            ends = np.cumsum(run.entries["count"], dtype=np.int64)
+            keys = split_keys(run.entries["key"])
+            yield names.slice(low, high), list(zip(keys, np.split(picked, ends[:-1]), strict=False))
 
-    def carried(self, pieces: Sequence[_Piece], found: StretchChanges | None) -> list[_Made] | None:
-        """The segments of a stretch after its changes, or ``None`` if they would begin at other names."""
-        if found is None or not found.changed:
-            twice = 0 if found is None else found.twice
-            return [
-                self._of_names_before(piece, found, number, 0 if number else twice)
-                for number, piece in enumerate(pieces)
-            ]
-        runs = [
-            [self._run(found, part) for part in found.runs(number, piece.runs) if part.size]
-            for number, piece in enumerate(pieces)
-        ]
-        if not any(runs):
-            return []  # the first stretch of all, without its names
-        if not self._cut_alike(pieces, found, runs):
-            return None
-        made: list[_Made] = []
-        for number, (piece, own) in enumerate(zip(pieces, runs, strict=True)):
-            twice = 0 if number else found.twice
-            if found.changes(number):
-                made.append(self._written(piece, own, twice, names=True))
-            else:
-                made.append(self._of_names_before(piece, found, number, twice))
-        return made
+    def _store(self, one: _Stretch, matched: Mapping[_Place, Iterator[_Came]]) -> None:
+        """Store the segments of a stretch, unless it is made anew because they would begin at other names."""
+        changed = [any(run.changes for run in own) for own in one.runs]
+        runs = [[self._run(run, matched) for run in own if run.size] for own in one.runs]
+        # The first stretch of all may lose all of its names.
+        if any(changed) and any(runs) and not self._cut_alike(one, runs):
+            self.anew.append(one.number)
+            return
+        if one.number != self.last + 1:
+            self.tallies.begin(first_key(one.pieces[0].entry))
+        self.last = one.number
+        twice = one.twice
+        for piece, own, names in zip(one.pieces, runs, changed, strict=True):
+            if own or not names:
+                self._store_segment(piece, own, names=names, twice=twice, digest=one.digest)
+            twice = 0
 
-    def _of_names_before(self, piece: _Piece, found: StretchChanges | None, number: int, twice: int) -> _Made:
-        """A segment with the names of before, of which no more than the selectors changed."""
-        if not self.selectors.changed(piece.entry):
-            return _Made(piece.entry, piece.postings, duplicates=twice)
-        if found is None:
-            runs = [
-                self._of(run, RunPatch(EncodedNames.of(run.namespace, run.domain, [])), None)
-                for run in piece.runs
-            ]
-        else:
-            runs = [self._run(found, part) for part in found.runs(number, piece.runs)]
-        return self._written(piece, runs, twice, names=False)
+    def _cut_alike(self, one: _Stretch, runs: Sequence[Sequence[_Run]]) -> bool:
+        """Whether the pieces of a stretch begin where they would if it was made anew.
 
-    def _cut_alike(
-        self, pieces: Sequence[_Piece], found: StretchChanges, runs: Sequence[Sequence[_Run]]
-    ) -> bool:
-        """Whether the pieces of a stretch surely begin where they would if it was made anew."""
-        if not all(runs):
-            return False
-        sizes = [sum(int(run.names.text_offsets[-1]) - len(run.names) for run in own) for own in runs]
-        largest = self.manifest.largest_segment_bytes
-        if sum(sizes) <= largest:
-            return len(pieces) == 1
-        if max(sizes) > largest or np.isin(found.starts[1:], found.gone).any():
-            return False
-        # Names between two beginnings stay together, unless a new name would begin a piece there.
-        target = self.manifest.segment_bytes
-        firsts = [
-            cut_levels(
-                *piece.entry.runs[0][:2],
-                pa.array([piece.entry.first_local], pa.large_string()),
-                target=target,
-            )[0]
-            for piece in pieces
-        ]
-        levels = np.concatenate(firsts)
-        came = [
-            cut_levels(*run.place[:2], run.patch.came.names, target=target)[0]
-            for own in runs
-            for run in own
-            if len(run.patch.came)
-        ]
-        if min((int(own.min()) for own in came), default=2**62) <= int(levels[1:].max()):
-            return False
-        return piece_starts(levels, np.array(sizes), largest) == list(range(len(pieces)))
+        The other names between two beginnings are cut nowhere, unless their piece is too large now.
+        """
+        levels: list[int] = []
+        sizes: list[int] = []
+        for piece, changes, own in zip(one.pieces, one.runs, runs, strict=True):
+            namespace, domain, _ = piece.entry.runs[0]
+            first = self._level(namespace, domain, pa.array([piece.entry.first_local], pa.large_string()))
+            came = [self._level(*run.place, run.patch.came.names) for run in own if len(run.patch.came)]
+            loses_first = bool(levels) and 0 in changes[0].gone
+            levels += [_NEVER if loses_first else first, min(came, default=_NEVER)]
+            sizes += [0, sum(int(run.names.text_offsets[-1]) - len(run.names) for run in own)]
+        starts = piece_starts(np.array(levels), np.array(sizes), self.manifest.largest_segment_bytes)
+        return all(runs) and starts == list(range(0, len(levels), 2))
 
-    def _run(self, stretch: StretchChanges, part: RunChanges) -> _Run:
-        """A run after its changes."""
-        own = EncodedNames.of(
-            part.namespace, part.domain, local_names(part.came["key"], part.namespace), ordered=True
-        )
-        picked = self.matched[part.namespace, part.domain].next(len(own)) if len(own) else []
-        patch = RunPatch(own, part.gone, part.before, picked)
-        return self._of(part.former, patch, stretch.values(part, self.property_keys))
+    def _level(self, namespace: str, domain: str, names: pa.LargeStringArray) -> int:
+        """The first level at which one of these names begins a piece."""
+        return int(cut_levels(namespace, domain, names, target=self.manifest.segment_bytes)[0].min())
 
-    def _of(
-        self,
-        former: SegmentRun | None,
-        patch: RunPatch,
-        values: Mapping[str, pa.LargeStringArray] | None,
-    ) -> _Run:
-        """A run after a patch, with the postings of added selectors beside the carried ones."""
+    def _run(self, changes: RunChanges, matched: Mapping[_Place, Iterator[_Came]]) -> _Run:
+        """A run after its changes, with the postings of added selectors beside the carried ones."""
+        former, place = changes.former, changes.place
+        came, picked = next(matched[place]) if len(changes.came) else (EncodedNames.of(*place, []), [])
+        patch = RunPatch(came, changes.gone, changes.before, picked)
         names = patch.names(None if former is None else former.names)
-        added = self.selectors.added(patch.place)
+        added = self.selectors.added(place)
         if added:
-            collected = PostingsCollector(names)
-            for key, found in match_selectors(names, values or {}, added, self.patterns):
-                collected.add(key, found)
-            _, (made,) = collected.finish()
-            words = np.concatenate([np.empty(0, "<u4"), *made.words])
+            # Selectors with properties are added only where all names are staged.
+            values = dict(zip(self.property_keys, changes.properties, strict=False))
+            _, (made,) = collected_matches(names, values, added, self.compiled)
             before = [] if former is None else split_keys(former.entries["key"])
             patch = replace(
                 patch,
-                added=StoredPostings(*patch.place, NOTHING_ASKED.digest, len(names), made.entries, words),
+                added=StoredPostings(*place, NOTHING_ASKED.digest, len(names), made.entries, _words(made)),
                 dropped=frozenset(key for key, _ in added).intersection(before),
             )
         patch, parts = patch.hashed(None if former is None else former.postings, names)
-        return _Run(names, parts, patch)
+        return _Run(place, names, parts, patch)
 
-    def _written(self, piece: _Piece, runs: Sequence[_Run], duplicates: int, *, names: bool) -> _Made:
-        """A segment of these runs: its postings, and its ``names`` if they changed."""
-        postings = merge_postings(
-            [run.place for run in runs], [[part] for run in runs for part in run.parts], self.selectors.now
-        )
-        data = postings.file.read()
-        postings.file.seek(0)
-        read = read_postings(pa.py_buffer(data), postings.name)
-        entry = replace(piece.entry, postings=postings.entry)
-        patches = [run.patch for run in runs]
-        if not names:
-            patch = SegmentPatch.between(piece.entry, entry, patches)
-            return _Made(entry, read, [postings], patch, duplicates)
-        writer = NamesWriter()
-        for run in runs:
-            writer.add_run(run.names)
-        first, places = writer.first_local, tuple(writer.runs)
-        file = writer.finish()
-        entry = replace(entry, name=file.name, size=file.size, first_local=first, runs=places)
-        patch = SegmentPatch.between(piece.entry, entry, patches)
-        return _Made(entry, read, [postings, file], patch, duplicates)
+    def _store_segment(
+        self, piece: _Piece, runs: Sequence[_Run], *, names: bool, twice: int, digest: str
+    ) -> None:
+        """Store a segment of these runs: its postings if they change, and its ``names`` if they do."""
+        entry, stored, patch = piece.entry, piece.postings, None
+        files: list[FramedFile] = []
+        if names or self.selectors.changed(entry):
+            places = tuple((*run.place, len(run.names)) for run in runs)
+            postings = merge_postings(
+                places, [[part] for run in runs for part in run.parts], self.selectors.now
+            )
+            stored = read_postings(pa.py_buffer(postings.file.read()), postings.name)
+            postings.file.seek(0)
+            files.append(postings)
+            entry = replace(entry, postings=postings.entry)
+            if names:
+                writer = NamesWriter()
+                for run in runs:
+                    writer.add_run(run.names)
+                file = writer.finish()
+                files.append(file)
+                first = writer.first_local
+                entry = replace(entry, name=file.name, size=file.size, first_local=first, runs=places)
+            patch = SegmentPatch.between(piece.entry, entry, [run.patch for run in runs])
+        for found in stored:
+            self.tallies.add(found.namespace, found.domain, found.entries)
+        result = SegmentResult(entry, duplicates=twice, digest=digest)
+        self.segments += self.puts.add(result, files, patch)
+
+
+def _words(run: RunPostings) -> Array:
+    """The words of a run as one column."""
+    return np.concatenate([np.empty(0, "<u4"), *run.words])
 
 
 @contextmanager

@@ -7,12 +7,11 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from broker_core_spark.arrow_columns import is_ascending
 from broker_core_spark.batch.incremental.carry_segments import CarriedSegments, carry_segments
 from broker_core_spark.batch.incremental.changed_names import NameChanges
 from broker_core_spark.batch.incremental.segment_reuse import SegmentReuse
 from broker_core_spark.batch.progress.progress import SparkJob
-from broker_core_spark.batch.segments.segment_task import staged_names
+from broker_core_spark.batch.segments.segment_task import ordered_names
 from broker_core_spark.batch.segments.selector_cost import namespace_costs
 from broker_core_spark.batch.segments.staged_selectors import KeptSelectors, stage_selectors
 from broker_core_spark.batch.segments.task_assignment import blocks_of_runs, equal_shares
@@ -71,7 +70,7 @@ def keep_segments(
         for number in numbers
         for touched in (reuse.compared or bool(reuse.carried[number]),)
     ]
-    digests: Any = None
+    digests: Any = {}
     if reuse.compared and not staging.property_keys:  # else values of properties are compared too
         digests = (read_build_record(store, manifest.id) or {}).get("digests")
     shares = equal_shares(numbers, work, partitions or max(2, round(sum(work) / _TASK_WORK)))
@@ -91,7 +90,7 @@ def keep_segments(
                     at,
                     reuse.carried[at],
                     ranges.get(at),
-                    digests.get(stretches[at][-1].name) if isinstance(digests, dict) else None,
+                    digests.get(stretches[at][-1].name, "") if isinstance(digests, dict) else "",
                 ]
                 for at in share
             ],
@@ -138,19 +137,13 @@ def keep_share(
     """Do the work of one numbered task."""
     keys = staging.property_keys
 
-    def changes(
-        changed: tuple[bytes, ...], within: tuple[bytes, bytes] | None, before: str | None
-    ) -> NameChanges | None:
+    def changes(changed: tuple[bytes, ...], within: tuple[bytes, bytes] | None, before: str) -> NameChanges:
         if within is None:
-            return None
-        staged = staged_names(store, record["blocks"], within, len(keys))
+            return NameChanges()
+        staged, twice = ordered_names(store, record["blocks"], within, keys)
         if not record["compared"]:
-            return NameChanges(staged, changed)
-        digest = names_digest(staged)
-        # Names with the digest of the former ones are in order as they were.
-        if digest != before and not is_ascending(staged["key"]):
-            digest = ""
-        return NameChanges(staged, digest=digest, before=before)
+            return NameChanges(changed, staged, len(twice))
+        return NameChanges(None, staged, len(twice), names_digest(staged), before)
 
     return carry_segments(
         store,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, partial
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -11,39 +13,47 @@ import pyarrow.compute as pc
 from broker_core import EncodedNames
 from broker_core.patterns import TopicsPattern, compile_pattern
 from broker_core_spark.arrow_columns import Array
-from broker_core_spark.format import ANY_LENGTH, Matches, NameSelector
+from broker_core_spark.batch.segments.staged_selectors import KeyedSelectors
+from broker_core_spark.format import ANY_LENGTH, Matches, NameSelector, PostingsCollector, RunPostings
 
-__all__ = ["CompiledPatterns", "match_selectors"]
+__all__ = ["Compiled", "collected_matches", "compiled_patterns", "match_selectors"]
+
+Compiled: TypeAlias = Callable[[str], TopicsPattern]
 
 
-class CompiledPatterns:
-    """The compiled patterns of a task. The core remembers fewer."""
+def compiled_patterns() -> Compiled:
+    """The compiled pattern of each text without scheme, for one task. The core remembers fewer."""
+    return cache(partial(compile_pattern, max_length=ANY_LENGTH))
 
-    def __init__(self) -> None:
-        self._known: dict[str, TopicsPattern] = {}
 
-    def compiled(self, text: str) -> TopicsPattern:
-        """The pattern of a text without scheme."""
-        pattern = self._known.get(text)
-        if pattern is None:
-            pattern = self._known[text] = compile_pattern(text, max_length=ANY_LENGTH)
-        return pattern
+def collected_matches(
+    names: EncodedNames,
+    values: Mapping[str, pa.LargeStringArray],
+    selectors: KeyedSelectors,
+    compiled: Compiled,
+    bounds: Sequence[int] | None = None,
+) -> tuple[Array, Iterator[RunPostings]]:
+    """The entry of each selector over all names, and the postings of each run between ``bounds``.
+
+    They are as :class:`~broker_core_spark.format.PostingsCollector` gives them.
+    """
+    collected = PostingsCollector(names, bounds)
+    for key, found in match_selectors(names, values, selectors, compiled):
+        collected.add(key, found)
+    return collected.finish()
 
 
 def match_selectors(
     names: EncodedNames,
     values: Mapping[str, pa.LargeStringArray],
-    selectors: Sequence[tuple[bytes, NameSelector]],
-    patterns: CompiledPatterns | None = None,
+    selectors: KeyedSelectors,
+    compiled: Compiled,
 ) -> Iterator[tuple[bytes, Matches]]:
     """The names that each selector picks, by the selector's key.
 
     ``values`` are columns of properties with one value a name (null: none). Names are matched once a pattern, whatever
     the number of selectors with it.
     """
-    if not selectors:
-        return
-    patterns = patterns or CompiledPatterns()
     by_text: dict[str, list[tuple[bytes, NameSelector]]] = {}
     masks: dict[tuple[str, str], Array] = {}
     for key, selector in selectors:
@@ -54,7 +64,7 @@ def match_selectors(
     if not by_text:
         return
     texts = list(by_text)
-    for index, found in names.matching_each([patterns.compiled(text) for text in texts]):
+    for index, found in names.matching_each([compiled(text) for text in texts]):
         small = found if isinstance(found, tuple) else found.astype(np.uint32, copy=False)
         for key, selector in by_text[texts[index]]:
             yield key, _selected(small, selector, values, masks)

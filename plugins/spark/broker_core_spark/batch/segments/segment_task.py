@@ -14,7 +14,6 @@ import shutil
 import tempfile
 import time
 import uuid
-from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -27,12 +26,13 @@ import pyarrow.compute as pc
 from broker_core import EncodedNames
 from broker_core_spark.arrow_columns import Array, is_ascending
 from broker_core_spark.batch.build_errors import InvalidCatalogue
-from broker_core_spark.batch.segments.match_selectors import CompiledPatterns, match_selectors
+from broker_core_spark.batch.segments.match_selectors import Compiled, collected_matches, compiled_patterns
 from broker_core_spark.batch.segments.segment_puts import SegmentPuts, SegmentResult
 from broker_core_spark.batch.segments.staged_selectors import KeyedSelectors
 from broker_core_spark.batch.segments.tallies import TallyBlock, TallyWriter
 from broker_core_spark.batch.segments.task_assignment import SegmentRange, TaskAssignment, blocks_within
 from broker_core_spark.batch.staging.order_keys import (
+    first_row,
     key_at,
     local_names,
     name_of_key,
@@ -44,7 +44,6 @@ from broker_core_spark.batch.staging.staging_area import StagingArea
 from broker_core_spark.format import (
     FileEntry,
     NamesWriter,
-    PostingsCollector,
     PostingsWriter,
     SegmentEntry,
     SelectorKeys,
@@ -53,12 +52,13 @@ from broker_core_spark.format import (
 )
 from broker_core_spark.store import Store
 
-__all__ = ["TaskResult", "make_of_assignment", "ordered_names", "staged_names"]
+__all__ = ["TaskResult", "make_of_assignment", "ordered_names"]
 
 #: Names of neighbouring segments that are matched together.
 _GROUP_ROWS: Final = 262_144
 _SPOOLED: Final = 64 * 1024 * 1024
-#: Sorting names costs as much as looking up the places of so few of them among the others, and copying all.
+#: Sorting names costs as much as looking up the places of so few of them among the others, and copying all: of parts
+#: with fewer, the places are looked up.
 _FEW: Final = 16
 #: Stands for postings that are not joined yet.
 _PENDING: Final = FileEntry("", 0)
@@ -108,7 +108,7 @@ class _Making:
     staging: StagingArea
     assignment: TaskAssignment
     puts: SegmentPuts
-    patterns: CompiledPatterns = field(default_factory=CompiledPatterns)
+    compiled: Compiled = field(default_factory=compiled_patterns)
     tallies: TallyWriter = field(default_factory=TallyWriter)
     asked: dict[tuple[str, str], tuple[KeyedSelectors, SelectorKeys]] = field(default_factory=dict)
     segments: list[SegmentResult] = field(default_factory=list)
@@ -156,10 +156,8 @@ class _Making:
     def _make(self, ranges: Sequence[SegmentRange], part: BinaryIO) -> None:
         """Write the segments of these ranges, place by place."""
         property_keys = self.staging.property_keys
-        staged = staged_names(
-            self.store, self.assignment.blocks, (ranges[0].low, ranges[-1].high), len(property_keys)
-        )
-        rows, twice = ordered_names(staged, property_keys)
+        within = (ranges[0].low, ranges[-1].high)
+        rows, twice = ordered_names(self.store, self.assignment.blocks, within, property_keys)
         pieces = self._pieces(rows, ranges)
         ahead = 0  # the first piece that is not finished
         for namespace, domain, low, high in namespace_ranges(rows["key"]):
@@ -180,10 +178,7 @@ class _Making:
                 if self.assignment.group == 0:
                     piece.names = piece.names or NamesWriter()
                     piece.names.add_run(names.slice(*bounds[-2:]))
-            collected = PostingsCollector(names, bounds)
-            for key, found in match_selectors(names, values, selectors, self.patterns):
-                collected.add(key, found)
-            totals, runs = collected.finish()
+            totals, runs = collected_matches(names, values, selectors, self.compiled, bounds)
             self.tallies.add(namespace, domain, totals)
             for piece, run in zip(own, runs, strict=True):
                 piece.postings.add_run(namespace, domain, run, every)
@@ -202,10 +197,7 @@ class _Making:
 
     def _pieces(self, rows: pa.RecordBatch, ranges: Sequence[SegmentRange]) -> list[_Piece]:
         """The segments of these ranges: one each, or several if it would be too large."""
-        bounds = [
-            bisect_left(range(len(rows)), part.low, key=lambda row: key_at(rows["key"], row))
-            for part in ranges
-        ]
+        bounds = [first_row(rows["key"], part.low) for part in ranges]
         pieces: list[_Piece] = []
         for low, high in pairwise([*bounds, len(rows)]):
             if low < high:
@@ -256,62 +248,42 @@ def _piece_starts(keys: pa.LargeBinaryArray, target: int, largest: int) -> list[
 _DOMAIN_BYTES: Final = len("non-persistent://") - 1
 
 
-def staged_names(
-    store: Store, runs: Mapping[str, Sequence[RunBlock]], within: tuple[bytes, bytes], properties: int
-) -> pa.RecordBatch:
-    """The names of these blocks of runs ``within`` two keys (the second empty: no end).
+def ordered_names(
+    store: Store,
+    runs: Mapping[str, Sequence[RunBlock]],
+    within: tuple[bytes, bytes],
+    property_keys: Sequence[str],
+) -> tuple[pa.RecordBatch, Array]:
+    """The names of these blocks of runs ``within`` two keys (the second empty: no end), in order, each once.
 
-    They are in order if runs that follow each other have most of them, as with an ordered table of which a few rows
-    come late. Else they are run by run.
+    Also gives the positions of names that came more than once. Raises :exc:`InvalidCatalogue` for a name with two
+    values of a property.
     """
     low, high = within
+    properties = len(property_keys)
     parts: list[pa.RecordBatch] = []
     for path, blocks in runs.items():
         wanted = blocks_within(blocks, low, high)
-        if not wanted:
-            continue
-        rows = read_blocks(store, path, wanted, properties)
-        # Blocks and their names are in order, so the range is one slice.
-        keys = rows["key"]
-        first = bisect_left(range(len(rows)), low, key=lambda row, keys=keys: key_at(keys, row))  # type: ignore[misc]
-        last = len(rows)
-        if high:
-            last = bisect_left(range(len(rows)), high, key=lambda row, keys=keys: key_at(keys, row))  # type: ignore[misc]
-        if first < last:
-            parts.append(rows.slice(first, last - first))
-    parts.sort(key=len, reverse=True)
-    chain: list[pa.RecordBatch] = parts[:1]
-    others: list[pa.RecordBatch] = []
-    for part in parts[1:]:
-        if key_at(chain[-1]["key"], -1) < key_at(part["key"], 0):
-            chain.append(part)
-        elif key_at(part["key"], -1) < key_at(chain[0]["key"], 0):
-            chain.insert(0, part)
-        else:
-            others.append(part)
-    few, most = joined_names(others, properties), joined_names(chain, properties)
-    if len(few) * _FEW > len(most):
-        return joined_names(parts, properties)
-    few = few.take(EncodedNames.sorted_rows(few["key"]))
-    places = segment_ids(most["key"], few["key"])
-    order = np.insert(np.arange(len(most)), places, np.arange(len(few)) + len(most))
-    return joined_names([most, few], properties).take(order) if len(few) else most
-
-
-def ordered_names(rows: pa.RecordBatch, property_keys: Sequence[str]) -> tuple[pa.RecordBatch, Array]:
-    """The rows in the order of all names, each name once, and the positions of names that came more than once.
-
-    Raises :exc:`InvalidCatalogue` for a name with two values of a property.
-    """
-    if not len(rows):
-        return rows, np.empty(0, np.int64)
+        if wanted:
+            # Blocks and their names are in order, so the range is one slice.
+            read = read_blocks(store, path, wanted, properties)
+            first = first_row(read["key"], low)
+            last = first_row(read["key"], high) if high else len(read)
+            parts.append(read.slice(first, last - first))
+    parts = sorted((part for part in parts if len(part)), key=lambda part: key_at(part["key"], 0))
+    total = sum(map(len, parts))
+    rows = joined_names([part for part in parts if len(part) * _FEW > total], properties)
+    late = joined_names([part for part in parts if len(part) * _FEW <= total], properties)
+    if len(late):  # as in an ordered table of which a few rows come behind the others
+        late = late.take(EncodedNames.sorted_rows(late["key"]))
+        places = segment_ids(rows["key"], late["key"])
+        order = np.insert(np.arange(len(rows)), places, np.arange(len(late)) + len(rows))
+        rows = joined_names([rows, late], properties).take(order)
     if is_ascending(rows["key"]):
         return rows, np.empty(0, np.int64)
     rows = rows.take(EncodedNames.sorted_rows(rows["key"]))
     again = np.zeros(len(rows), bool)
     again[1:] = pc.equal(rows["key"][1:], rows["key"][:-1]).to_numpy(zero_copy_only=False)
-    if not again.any():
-        return rows, np.empty(0, np.int64)
     at = np.flatnonzero(again)
     for key, column in zip(property_keys, rows.columns[1:], strict=True):
         one, other = column.take(pa.array(at)), column.take(pa.array(at - 1))
@@ -326,4 +298,4 @@ def ordered_names(rows: pa.RecordBatch, property_keys: Sequence[str]) -> tuple[p
                 f"the property {key!r}"
             )
     kept = np.flatnonzero(~again)
-    return rows.take(kept), np.searchsorted(kept, at, side="right") - 1
+    return rows.take(kept) if len(at) else rows, np.searchsorted(kept, at, side="right") - 1

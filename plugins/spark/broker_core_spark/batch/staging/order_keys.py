@@ -20,6 +20,7 @@ __all__ = [
     "SortedKeys",
     "end_of_namespace",
     "first_of_namespace",
+    "first_row",
     "key_at",
     "local_names",
     "name_of_key",
@@ -70,13 +71,18 @@ def key_at(keys: pa.LargeBinaryArray, row: int) -> bytes:
     return key
 
 
+def first_row(keys: pa.LargeBinaryArray, key: bytes, low: int = 0) -> int:
+    """The first row from ``low`` on of sorted keys that is not in front of a key."""
+    return bisect_left(range(len(keys)), key, low, key=lambda row: key_at(keys, row))
+
+
 def namespace_ranges(keys: pa.LargeBinaryArray) -> Iterator[tuple[str, str, int, int]]:
     """(namespace, domain, low, high) of each run of equal namespaces and domains in a sorted column of keys."""
     low = 0
     while low < len(keys):
         first = key_at(keys, low)
         head = first[: first.index(NAMESPACE_END) + 2]
-        high = bisect_left(range(len(keys)), head + _BEHIND_ALL, low, key=lambda row: key_at(keys, row))
+        high = first_row(keys, head + _BEHIND_ALL, low)
         namespace, domain = _parsed(head)
         yield namespace, domain, low, high
         low = high
