@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 
 from broker_core_spark.batch.build_errors import BatchError
 from broker_core_spark.batch.build_result import BuildResult
 from broker_core_spark.batch.publish_gates import PublishGates
+from broker_core_spark.batch.written_table import check_table, write_table
 from tests.interop.maven import PeerUnavailable
 from tests.interop.spark_tables import DeltaTable, IcebergTable, TopicTable, tables_session
 from tests.interop.spark_tables.tables import Row
@@ -278,3 +280,16 @@ def compared_builds(builds: Builds) -> Any:
         assert builds.incremental(**more).full_because == ""
 
     return compared
+
+
+@pytest.mark.parametrize(("name", "using"), [("lake.db.`{history}`", "iceberg"), ("history", "delta")])
+def test_rows_are_appended_to_a_table_that_is_there_by_column_names(
+    spark: SparkSession, name: str, using: str
+) -> None:
+    spark.sql(f"CREATE TABLE {name} (a BIGINT, b STRING, more STRING) USING {using}")
+    check_table(spark, f"table:{name}")
+    for columns in ({"a": [1], "b": ["x"]}, {"b": ["y"], "a": [2]}):
+        write_table(spark.createDataFrame(pa.table(columns)), f"table:{name}")
+    rows = spark.table(name).orderBy("a").collect()
+    assert [tuple(row) for row in rows] == [(1, "x", None), (2, "y", None)]
+    assert not [table for table in spark.catalog.listTables() if table.isTemporary]

@@ -38,8 +38,9 @@ def write_table(frame: DataFrame, address: str, *, append: bool = False) -> None
         if not spark.catalog.tableExists(name):
             frame.write.saveAsTable(name)
             return
-        # An insert asks for no format, as a writer of frames does.
-        spark.sql("INSERT INTO IDENTIFIER(:name) BY NAME SELECT * FROM {frame}", {"name": name}, frame=frame)
+        # An insert asks for no format, as a writer of frames does. Iceberg's parser takes no parameter for a name.
+        quoted = name.replace("{", "{{").replace("}", "}}")
+        spark.sql(f"INSERT INTO {quoted} BY NAME SELECT * FROM {{frame}}", frame=frame)  # noqa: S608 - Spark parsed it
 
 
 def check_table(spark: SparkSession, address: str) -> None:
