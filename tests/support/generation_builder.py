@@ -162,12 +162,10 @@ def stored_segment(store: Store, entry: SegmentEntry) -> Segment:
 def mapped_bytes(generation: Generation) -> list[bytes]:
     """All that an open generation answers from."""
     opened = generation.opened
+    postings = [run for segment in opened.segments.values() for run in segment.postings]
     return [
-        bytes(file)
-        for file in (
-            *(opened.fields, opened.field_offsets, opened.lines),
-            *(opened.keys, opened.records, opened.rows),
-        )
+        *(bytes(buffer) for column in (opened.names, opened.lines) for buffer in column.buffers()[1:]),
+        *(column.tobytes() for run in postings for column in (run.entries, run.words)),
     ]
 
 

@@ -108,7 +108,7 @@ def catalogues() -> st.SearchStrategy[dict[str, dict[str, list[str]]]]:
 
 def questions_of(generation: Generation) -> list[CanonicalQuestion]:
     """All questions that a generation answers, in order."""
-    return [CanonicalQuestion.parse(line) for line in bytes(generation._lines).splitlines()]
+    return [CanonicalQuestion.parse(line[:-1]) for line in generation.opened.lines.to_pylist()]
 
 
 def picked_by(run: SegmentRun, selector: NameSelector) -> list[int]:

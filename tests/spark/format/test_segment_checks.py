@@ -133,7 +133,8 @@ def test_a_segment_that_reaches_behind_the_next_one_is_found_without_reading_tha
     manifest = manifest_of(store, INTERLEAVED["a domain comes back"])
     checks = SegmentChecks(manifest, ASKED)
     entry = manifest.segments[0]
-    (*_, run) = checks.runs(0, stored_segment(store, entry))
+    segment = stored_segment(store, entry)
+    (*_, run) = checks.runs(0, segment.postings, segment.runs())
     with pytest.raises(InvalidGeneration, match="not all in front of the first one of the next") as caught:
         checks.check_end(0, last_place(run))
     assert caught.value.file == entry.name

@@ -122,7 +122,7 @@ def answer_of(pattern: str, *, wrong: bool = False) -> tuple[CanonicalQuestion, 
     rows = found.row_array + (1 if wrong else 0)
     given = Listing.from_encoded("public/default", Mode.PERSISTENT, listing.all().column()).rows(rows)
     question = CanonicalQuestion.of("public/default", Mode.PERSISTENT, pattern)
-    return question, PrecomputedAnswer(given, len(given), found.topics_hash)
+    return question, PrecomputedAnswer(lambda: given, len(given), found.topics_hash, given.fields_size)
 
 
 async def test_an_answer_is_looked_at_once_for_all_who_wait(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,7 +174,7 @@ async def test_names_that_were_changed_in_the_file_are_no_answer() -> None:
         pa.large_binary(), 10, [None, offsets, pa.py_buffer(bytes(damaged))]
     )
     given = Listing.from_encoded("public/default", Mode.PERSISTENT, fields).all()
-    answer = PrecomputedAnswer(given, 10, listing.topics_hash)
+    answer = PrecomputedAnswer(lambda: given, 10, listing.topics_hash, given.fields_size)
     with pytest.raises(PassToNextLister, match="wrong"):
         await AnswerVerifier("g").verify(
             CanonicalQuestion.of("public/default", Mode.PERSISTENT, None), answer, None

@@ -21,6 +21,7 @@ from broker_core_spark.format.postings_file import (
     PostingsWriter,
     RunPostings,
     StoredPostings,
+    entry_index,
     joined_entries,
     read_postings,
 )
@@ -35,7 +36,6 @@ from broker_core_spark.format.segment_boundaries import (
 )
 from broker_core_spark.format.segment_checks import (
     NamePlace,
-    OpenSegment,
     SegmentChecks,
     check_first_names,
     last_place,
@@ -44,7 +44,6 @@ from broker_core_spark.format.segment_layout import (
     ENTRY,
     HEADER,
     KIND_RANGE,
-    KIND_ROWS,
     NAMES,
 )
 from broker_core_spark.format.segment_patch import (
@@ -65,7 +64,6 @@ __all__ = [
     "HEADER",
     "KEY_BYTES",
     "KIND_RANGE",
-    "KIND_ROWS",
     "LARGEST_FACTOR",
     "MANIFEST_LIMIT",
     "NAMES",
@@ -81,7 +79,6 @@ __all__ = [
     "NamePlace",
     "NameSelector",
     "NamesWriter",
-    "OpenSegment",
     "PostingsCollector",
     "PostingsWriter",
     "RunPatch",
@@ -97,6 +94,7 @@ __all__ = [
     "canonical_json",
     "check_first_names",
     "cut_levels",
+    "entry_index",
     "joined_entries",
     "joined_rows",
     "key_order",

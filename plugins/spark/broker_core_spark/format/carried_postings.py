@@ -158,14 +158,13 @@ def _numbered(
     entries: Array, picked: Iterable[tuple[bytes, Array]]
 ) -> tuple[list[bytes], list[Array], Array]:
     """The keys, the rows and the number of the entry of each selector: without an entry, a number after them."""
-    raw = entries["key"].tobytes()
     keys: list[bytes] = []
     rows: list[Array] = []
     numbers: list[int] = []
     for key, found in picked:
         if not len(found):
             continue
-        at = entry_index(raw, key)
+        at = entry_index(entries["key"], key)
         numbers.append(len(entries) + len(keys) if at is None else at)
         keys.append(key)
         rows.append(found)

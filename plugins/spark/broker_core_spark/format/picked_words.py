@@ -82,15 +82,14 @@ def unpacked(entry: Any, words: Array, names: int) -> Matches:
     return rows_of_bits(words[first : first + bit_words(names)])
 
 
-def joined_rows(entries: Array, words: Array, names: int | Array) -> Array:
-    """The rows that many entries pick, one after the other (int64). ``names`` are of the run, or of the run of each."""
+def joined_rows(entries: Array, words: Array, names: int) -> Array:
+    """The rows that many entries of a run of ``names`` names pick, one after the other (int64)."""
     count = entries["count"].astype(np.int64)
     begins = np.cumsum(count) - count
     rows: Array = np.arange(int(count.sum())) + np.repeat(entries["first"].astype(np.int64) - begins, count)
     is_listed = np.repeat(entries["kind"] == KIND_ROWS, count)
     rows[is_listed] = words[rows[is_listed]]
-    sizes = np.broadcast_to(names, len(entries))
     for number in np.flatnonzero(entries["kind"] == KIND_BITS).tolist():
         begin = int(begins[number])
-        rows[begin : begin + int(count[number])] = unpacked(entries[number], words, int(sizes[number]))
+        rows[begin : begin + int(count[number])] = unpacked(entries[number], words, names)
     return rows

@@ -70,10 +70,10 @@ class StoredPostings:
     words: Array
 
 
-def entry_index(keys: bytes, key: bytes) -> int | None:
-    """The number of a selector's key among sorted, concatenated ``keys``, or ``None``."""
-    at = bisect_left(range(len(keys) // 16), key, key=lambda row: keys[16 * row : 16 * row + 16])
-    return at if keys[16 * at : 16 * at + 16] == key else None
+def entry_index(keys: Array, key: bytes) -> int | None:
+    """The number of a selector's key among sorted ``keys``, or ``None``."""
+    at = bisect_left(keys, key, key=np.ndarray.tobytes)
+    return at if at < len(keys) and keys[at].tobytes() == key else None
 
 
 def joined_entries(entries: Array, starts: Array) -> Array:

@@ -19,13 +19,13 @@ def question_lines(questions: Iterable[CanonicalQuestion]) -> tuple[bytes, int]:
     return b"".join(line + b"\n" for line in lines), len(lines)
 
 
-def read_questions(data: Any, manifest: Manifest) -> list[tuple[CanonicalQuestion, int, int]]:
-    """(question, position of its line, bytes of its line) of each question, in order.
+def read_questions(data: Any, manifest: Manifest) -> list[CanonicalQuestion]:
+    """The questions, in order.
 
     Raises :exc:`InvalidGeneration` for a file that is not in order or does not fit its manifest.
     """
     file = manifest.questions.name
-    found: list[tuple[CanonicalQuestion, int, int]] = []
+    found: list[CanonicalQuestion] = []
     keys = set(manifest.property_keys)
     at, last = 0, b""
     for line in bytes(data).splitlines(keepends=True):
@@ -44,7 +44,7 @@ def read_questions(data: Any, manifest: Manifest) -> list[tuple[CanonicalQuestio
             raise InvalidGeneration(
                 file, "a question selects by properties that the generation does not know"
             )
-        found.append((question, at, len(text)))
+        found.append(question)
         at, last = at + len(line), text
     if len(found) != manifest.question_count:
         raise InvalidGeneration(

@@ -7,7 +7,7 @@ be listed.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 import pyarrow as pa
 
@@ -24,18 +24,10 @@ from broker_core_spark.format.segment_boundaries import begins_segment
 from broker_core_spark.format.segment_reader import SegmentRun
 from broker_core_spark.format.selector_keys import NOTHING_ASKED, SelectorKeys, split_keys
 
-__all__ = ["NamePlace", "OpenSegment", "SegmentChecks", "check_first_names", "last_place"]
+__all__ = ["NamePlace", "SegmentChecks", "check_first_names", "last_place"]
 
 #: The position of a name among all names of a generation, as in :attr:`~.manifest.SegmentEntry.order`.
 NamePlace: TypeAlias = tuple[str, int, bytes]
-
-
-class OpenSegment(Protocol):
-    """A segment, of which :meth:`runs` gives the verified runs."""
-
-    @property
-    def postings(self) -> Sequence[StoredPostings]: ...
-    def runs(self) -> Iterator[SegmentRun]: ...
 
 
 class SegmentChecks:
@@ -93,15 +85,21 @@ class SegmentChecks:
             )
 
     def runs(
-        self, number: int, segment: OpenSegment, *, behind: NamePlace | None = None
+        self,
+        number: int,
+        postings: Sequence[StoredPostings],
+        runs: Iterable[SegmentRun],
+        *,
+        behind: NamePlace | None = None,
     ) -> Iterator[SegmentRun]:
-        """The runs of the manifest's segment ``number``, each checked before it is given.
+        """The ``runs`` of the manifest's segment ``number``, each checked before it is given.
 
-        ``behind`` is as for :meth:`check_again`. Raises :exc:`InvalidGeneration` with the segment's file.
+        ``postings`` are those of the runs, which are read only then. ``behind`` is as for :meth:`check_again`. Raises
+        :exc:`InvalidGeneration` with the segment's file.
         """
-        self.check_again(number, segment.postings, behind)
+        self.check_again(number, postings, behind)
         wanted = self._manifest.segments[number].first_local
-        for at, run in enumerate(segment.runs()):
+        for at, run in enumerate(runs):
             name = run.local_at(0)
             if not at and name != wanted:
                 raise InvalidGeneration(

@@ -60,7 +60,7 @@ class SegmentRun:
 
     def index(self, key: bytes) -> int | None:
         """The number of the entry of a selector's key, or ``None`` if it picks no name."""
-        return entry_index(self.entries["key"].tobytes(), key)
+        return entry_index(self.entries["key"], key)
 
     def picked(self, index: int) -> Matches:
         """The names that the selector of an entry picks."""

@@ -53,7 +53,7 @@ class AnswerVerifier:
 
     @staticmethod
     def _is_quick(answer: PrecomputedAnswer, pattern: TopicsPattern | None) -> bool:
-        if answer.selection.fields_size > _QUICK_BYTES:
+        if answer.names_bytes > _QUICK_BYTES:
             return False
         return pattern is None or answer.selection.matching_is_quick(pattern)
 

@@ -194,7 +194,8 @@ class _Carrying:
             runs: list[SegmentRun] = []
             if needed:
                 segment = Segment(found, entry.name, stored, entry.postings.name)
-                runs += self.checks.runs(at, segment) if whole else segment.runs(checked=True)
+                own = segment.runs(checked=not whole)
+                runs += self.checks.runs(at, stored, own) if whole else own
             if whole:
                 self.checks.check_end(at, last_place(runs[-1]))
             pieces.append(_Piece(entry, stored, runs))

@@ -132,7 +132,7 @@ def read_previous_generation(store: Store, generation: str) -> PreviousGeneratio
     """
     manifest = read_manifest(store, generation)
     lines = fetch_verified(store, manifest.questions, None)
-    questions = tuple(question for question, _, _ in read_questions(lines, manifest))
+    questions = tuple(read_questions(lines, manifest))
     check_first_names(manifest)
     for entry in manifest.segments:
         try:

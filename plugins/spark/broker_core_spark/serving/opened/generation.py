@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
-import hashlib
-import struct
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from functools import cached_property, partial
+from operator import methodcaller
 from typing import Final
 
 import numpy as np
 
 from broker_core import BoundedCache, EncodedNames, Listing, Selection
-from broker_core.names import NON_PERSISTENT, PERSISTENT, Mode
+from broker_core.names import Mode
 from broker_core.patterns import TopicsPattern
 from broker_core.quantities import counted
-from broker_core_spark.arrow_columns import Array
-from broker_core_spark.format import CanonicalQuestion, Manifest
-from broker_core_spark.serving.opened.answer_index import IS_RANGE, RECORD
-from broker_core_spark.serving.opened.verify_and_map import MappedFiles, SampleChecks, verify_and_map
+from broker_core_spark.format import (
+    KIND_RANGE,
+    CanonicalQuestion,
+    Manifest,
+    StoredPostings,
+    entry_index,
+    joined_entries,
+    joined_rows,
+)
+from broker_core_spark.serving.opened.verify_and_map import (
+    NOTHING_MAPPED,
+    MappedFiles,
+    SampleChecks,
+    verify_and_map,
+)
 from broker_core_spark.store import Store, read_manifest
 
 __all__ = ["LISTINGS_BYTES", "RANGES_BYTES", "SELECTIONS_BYTES", "Generation", "PrecomputedAnswer"]
@@ -28,27 +41,33 @@ _LISTING: Final = 1536
 SELECTIONS_BYTES: Final = 24 * 1024 * 1024
 #: Bytes of cached ranges. Ranges are made in microseconds, so only frequent ones are worth a place.
 RANGES_BYTES: Final = 768 * 1024
-_ANSWER: Final = 512
-_KEY: Final = struct.Struct(">QQ")
-_RECORD: Final = struct.Struct("<QQIIQQQ")
-assert _RECORD.size == RECORD.itemsize
+_ANSWER: Final = 768
+#: Bytes of an answer for each run that it has topics of.
+_PART: Final = 128
 
 
 class PrecomputedAnswer:
     """The answer to one question: topics of the generation's listing, and their hash.
 
     Both are claims of the generation until :meth:`verify`. Afterwards ``selection`` is one that the core itself
-    matched and hashed, or ``fault`` says what is wrong. ``count`` is the number of topics.
+    matched and hashed, or ``fault`` says what is wrong. ``count`` is the number of topics, ``names_bytes`` are the
+    bytes of their names, and ``select`` makes the selection when it is first needed.
     """
 
-    __slots__ = ("count", "fault", "is_verified", "selection", "topics_hash")
-
-    def __init__(self, selection: Selection, count: int, topics_hash: str) -> None:
-        self.selection = selection
+    def __init__(
+        self, select: Callable[[], Selection], count: int, topics_hash: str, names_bytes: int = 0
+    ) -> None:
+        self._select = select
         self.count = count
         self.topics_hash = topics_hash
+        self.names_bytes = names_bytes
         self.is_verified = False
         self.fault: str | None = None
+
+    @cached_property
+    def selection(self) -> Selection:
+        """The topics. Making them takes some nanoseconds for each that is no part of a range."""
+        return self._select()
 
     def verify(self, pattern: TopicsPattern | None) -> None:
         """Match and hash the topics, as slowly as that is. ``pattern`` is the question's."""
@@ -71,11 +90,13 @@ class Generation:
     def __init__(self, manifest: Manifest, opened: MappedFiles) -> None:
         self.manifest = manifest
         self.opened = opened
-        self._high: Array = np.frombuffer(opened.keys, "<u8")
-        # Arrow shows signed bytes, which are compared one by one.
-        self._records = memoryview(opened.records).cast("B")
-        self._lines = memoryview(opened.lines).cast("B")
-        self._rows: Array = np.frombuffer(opened.rows, "<i4")
+        #: By namespace and domain: the row of the first name of each run among all names, and its postings.
+        self._runs: dict[tuple[str, str], list[tuple[int, StoredPostings]]] = {}
+        for segment in opened.segments.values():
+            row = segment.first
+            for run in segment.postings:
+                self._runs.setdefault((run.namespace, run.domain), []).append((row, run))
+                row += run.names
         self._listings = BoundedCache[tuple[str, Mode], Listing](LISTINGS_BYTES)
         self._ranges = BoundedCache[bytes, PrecomputedAnswer](RANGES_BYTES)
         self._answers = BoundedCache[bytes, PrecomputedAnswer](SELECTIONS_BYTES)
@@ -94,12 +115,12 @@ class Generation:
 
         Segments of ``before`` are taken from it.
 
-        ``directory`` is the folder of the private files, which have no names and take twice the generation's size.
-        Raises :exc:`InvalidGeneration` with the file and the reason, :exc:`NoSuchGeneration`, and :exc:`StoreFailed` if
-        the store or the directory fails.
+        ``directory`` is the folder of the private files, which have no names and take up to twice the generation's
+        size. Raises :exc:`InvalidGeneration` with the file and the reason, :exc:`NoSuchGeneration`, and
+        :exc:`StoreFailed` if the store or the directory fails.
         """
         manifest = read_manifest(store, generation)
-        known = None if before is None else before.opened
+        known = NOTHING_MAPPED if before is None else before.opened
         return cls(manifest, verify_and_map(store, manifest, directory, checks or SampleChecks(), known))
 
     @property
@@ -107,45 +128,68 @@ class Generation:
         return self.manifest.id
 
     def lookup(self, question: CanonicalQuestion) -> PrecomputedAnswer | None:
-        """The precomputed answer to a question, or ``None``. Takes some microseconds."""
-        line = question.line
+        """The precomputed answer to a question, or ``None``. Takes some microseconds for each run of its namespace."""
+        line = question.line + b"\n"  # as the file has it
         known = self._ranges.get(line) or self._answers.get(line)
         if known is not None:
             return known
-        high, low = _KEY.unpack_from(hashlib.sha256(line).digest())
-        at = int(self._high.searchsorted(np.uint64(high)))
-        while at < len(self._high) and int(self._high[at]) == high:
-            found, line_at, line_size, crc, count, first, kind = _RECORD.unpack_from(
-                self._records, at * _RECORD.size
-            )
-            if found == low and self._lines[line_at : line_at + line_size] == line:
-                answer = self._answer(question, crc, count, first, kind)
-                size = _ANSWER + 2 * len(line)
-                if kind == IS_RANGE:
-                    return self._ranges.put_first(line, answer, size)
-                return self._answers.put_first(line, answer, size + 4 * count)
-            at += 1
-        return None
+        lines = self.opened.lines
+        at = bisect_left(lines, line, key=methodcaller("as_py"))
+        if at == len(lines) or lines[at].as_py() != line:
+            return None
+        return self._answer(question, line)
 
-    def _answer(
-        self, question: CanonicalQuestion, crc: int, count: int, first: int, kind: int
-    ) -> PrecomputedAnswer:
-        listing = self._listing(question.namespace, question.mode)
-        if kind == IS_RANGE:
-            selection = listing.range(first, first + count)
-        else:
-            selection = listing.rows(self._rows[first : first + count])
-        return PrecomputedAnswer(selection, count, EncodedNames.hash_of_crc(crc))
+    def _answer(self, question: CanonicalQuestion, line: bytes) -> PrecomputedAnswer:
+        """The answer to a question of the generation: what its selector picks in each run, one after the other."""
+        runs = [
+            run for domain in question.domains for run in self._runs.get((question.namespace, domain), ())
+        ]
+        listing = self._listing(question, runs)
+        key = question.selector.key
+        parts = [
+            (row - runs[0][0], run, at)
+            for row, run in runs
+            if (at := entry_index(run.entries["key"], key)) is not None
+        ]
+        if not parts:
+            nothing = PrecomputedAnswer(partial(listing.range, 0, 0), 0, EncodedNames.hash_of_crc(0))
+            return self._ranges.put_first(line, nothing, _ANSWER + 2 * len(line))
+        entries = np.concatenate([run.entries[at : at + 1] for _, run, at in parts])
+        (whole,) = joined_entries(entries, np.zeros(1, np.int64))
+        count = int(whole["count"])
+        firsts = entries["first"].astype(np.int64) + [row for row, _, _ in parts]
+        ends = firsts + entries["count"]
+        is_range = (entries["kind"] == KIND_RANGE).all() and (firsts[1:] == ends[:-1]).all()
+        select = (
+            partial(listing.range, int(firsts[0]), int(ends[-1]))
+            if is_range
+            else partial(_rows, listing, parts)
+        )
+        answer = PrecomputedAnswer(
+            select, count, EncodedNames.hash_of_crc(int(whole["crc"])), int(whole["joined"])
+        )
+        size = _ANSWER + 2 * len(line)
+        if is_range:
+            return self._ranges.put_first(line, answer, size)
+        return self._answers.put_first(line, answer, size + _PART * len(parts) + 4 * count)
 
-    def _listing(self, namespace: str, mode: Mode) -> Listing:
-        """All topics of a namespace."""
-        known = self._listings.get((namespace, mode))
+    def _listing(self, question: CanonicalQuestion, runs: Sequence[tuple[int, StoredPostings]]) -> Listing:
+        """All topics of a question's namespace and mode, which are those of ``runs``."""
+        place = question.namespace, question.mode
+        known = self._listings.get(place)
         if known is not None:
             return known
-        start, others, names = self.opened.namespaces.get(namespace, (0, 0, 0))
-        low = start if mode.lists(NON_PERSISTENT) else start + others
-        high = start + names if mode.lists(PERSISTENT) else start + others
         # A view of the generation's names, without a copy.
-        fields = self.opened.names(low, high - low)
-        made = Listing.from_encoded(namespace, mode, fields, mapped=True)
-        return self._listings.put_first((namespace, mode), made, _LISTING)
+        low = runs[0][0] if runs else 0
+        fields = self.opened.names.slice(low, sum(run.names for _, run in runs))
+        made = Listing.from_encoded(*place, fields, mapped=True)
+        return self._listings.put_first(place, made, _LISTING)
+
+
+def _rows(listing: Listing, parts: Sequence[tuple[int, StoredPostings, int]]) -> Selection:
+    """The picks of an entry of each run, which begins at a row of the listing."""
+    picked = (
+        row + joined_rows(run.entries[at : at + 1], run.words, run.names).astype(np.int32)
+        for row, run, at in parts
+    )
+    return listing.rows(np.concatenate(list(picked)))
