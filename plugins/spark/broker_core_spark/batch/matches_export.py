@@ -201,8 +201,6 @@ def _picked(run: SegmentRun, entries: Array, numbers: Array, most: int) -> Itera
     counts = chosen["count"].astype(np.int64)
     ends = np.flatnonzero(np.diff(np.cumsum(counts) // most)) + 1
     for part in np.split(np.arange(len(chosen)), ends):
-        if not len(part):
-            continue
         rows = joined_rows(chosen[part], run.postings.words, len(run.names))
         which = np.repeat(numbers[part], counts[part])
         for start in range(0, len(rows), most):

@@ -21,7 +21,12 @@ from pyspark.core import context
 
 from broker_core_spark.batch.spark import spark_session as spark_session_module
 from broker_core_spark.batch.spark.java_home import JavaMissing
-from broker_core_spark.batch.spark.spark_session import LOCAL_SETTINGS, SessionFailed, spark_session
+from broker_core_spark.batch.spark.spark_session import (
+    LOCAL_SETTINGS,
+    SessionFailed,
+    check_spark_version,
+    spark_session,
+)
 from tests.support.distributions import DISTRIBUTIONS, ROOT
 from tests.support.files import file_with
 from tests.support.quick_java import quick_java_options
@@ -266,3 +271,24 @@ def test_serving_imports_no_pyspark() -> None:
     )
     said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
     assert said.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    "version", ["4.0.0", "4.0.5", "4.1.4", "4.2.1", "4.3.0", "4.1.0-amzn-1", "4.3.0.dev1"]
+)
+def test_tested_releases_pass(version: str) -> None:
+    check_spark_version(version)
+
+
+@pytest.mark.parametrize("version", ["3.5.9", "3.10.0", "4.4.0", "4.10.1", "5.0.0", "40.1", "unknown", ""])
+def test_others_are_refused_with_what_to_install(version: str) -> None:
+    with pytest.raises(SessionFailed, match=r"runs on 4\.0 to 4\.3\. pip install"):
+        check_spark_version(version)
+
+
+def test_a_session_is_not_started_with_another_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    import pyspark
+
+    monkeypatch.setattr(pyspark, "__version__", "3.5.9")
+    with pytest.raises(SessionFailed, match=r"PySpark is 3\.5\.9"), spark_session(master="local[1]"):
+        pytest.fail("a session of a version that is refused")

@@ -39,21 +39,18 @@ def find_java_home() -> Path:
     Another version in ``$JAVA_HOME`` is an error: whoever set it means it. Raises :exc:`JavaMissing`.
     """
     named = os.environ.get("JAVA_HOME")
-    if named:
-        version = _version(Path(named))
-        if version in VERSIONS:
-            return Path(named)
-        found = f"Java {version}" if version else "no Java"
-        raise JavaMissing(f"JAVA_HOME is {named}, which is {found}: {_WANTED}. {_ADVICE}")
-    others: list[str] = []
-    for home in _homes():
+    others: dict[Path, int] = {}
+    for home in [Path(named)] if named else _homes():
         version = _version(home)
         if version in VERSIONS:
             return home
         if version:
-            others.append(f"Java {version} in {home}")
-    seen = f"found only {', '.join(others)}" if others else "there is none"
-    raise JavaMissing(f"{_WANTED}, and {seen}. {_ADVICE}")
+            others[home] = version
+    if named:
+        found = [f"Java {version}" for version in others.values()] or ["no Java"]
+        raise JavaMissing(f"JAVA_HOME is {named}, which is {found[0]}: {_WANTED}. {_ADVICE}")
+    seen = ", ".join(f"Java {version} in {home}" for home, version in others.items())
+    raise JavaMissing(f"{_WANTED}, and {f'found only {seen}' if seen else 'there is none'}. {_ADVICE}")
 
 
 def _homes() -> Iterator[Path]:

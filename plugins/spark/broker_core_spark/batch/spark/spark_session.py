@@ -8,6 +8,7 @@ may stay small: only names of a table that Spark reads pass through it.
 from __future__ import annotations
 
 import os
+import pwd
 import re
 import socketserver
 import sys
@@ -22,15 +23,16 @@ from broker_core_spark.batch.build_errors import SessionFailed
 from broker_core_spark.batch.spark.java_home import find_java_home
 from broker_core_spark.batch.spark.reached_server import check_server, shown_master
 from broker_core_spark.batch.spark.spark_errors import spark_errors, spark_message
-from broker_core_spark.batch.spark.spark_version import check_spark_version
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyspark.sql import SparkSession
 
-__all__ = ["LOCAL_SETTINGS", "SessionFailed", "spark_session"]
+__all__ = ["LOCAL_SETTINGS", "SessionFailed", "check_spark_version", "spark_session"]
 
+#: The oldest and the newest release. Spark 3.5 has other checks of UTF-8 in SQL, and its Python warns of itself.
+_RELEASES: Final = ((4, 0), (4, 3))
 #: Settings of a new local session. ``--conf`` overrides each.
 LOCAL_SETTINGS: Final[Mapping[str, str]] = {
     "spark.driver.memory": "1g",
@@ -105,6 +107,20 @@ def spark_session(
         session.stop()
 
 
+def check_spark_version(version: str, title: str = "PySpark") -> None:
+    """Raise :exc:`SessionFailed` for a version outside 4.0 to 4.3. ``title`` names the program of the version.
+
+    Text after the second number is ignored: managed Sparks add to it.
+    """
+    found = re.match(r"(\d+)\.(\d+)(?!\d)", version)
+    first, last = _RELEASES
+    if found is None or not first <= (int(found[1]), int(found[2])) <= last:
+        raise SessionFailed(
+            f"{title} is {version[:50]}: the batch runs on {first[0]}.{first[1]} to {last[0]}.{last[1]}. "
+            "pip install 'pyspark>=4.1,<4.4'"
+        )
+
+
 def _lines(said: IO[bytes]) -> list[str]:
     """The last lines of Java and Spark, without notes of the start."""
     said.seek(max(0, said.seek(0, os.SEEK_END) - _SHOWN))
@@ -166,27 +182,22 @@ def _on_this_machine(settings: Mapping[str, str]) -> dict[str, str]:
         folder = tempfile.gettempdir()
     except FileNotFoundError as error:
         raise SessionFailed("There is no folder for temporary files: set TMPDIR") from error
-    options, made = [_java_option("java.io.tmpdir", folder)], dict(settings)
-    if sys.platform != "win32":
-        import pwd
-
-        try:
-            home = pwd.getpwuid(os.getuid()).pw_dir
-        except KeyError:
-            raise SessionFailed(
-                f"The user id {os.getuid()} has no name here, and Hadoop, which Spark is made on, asks for one: add a "
-                "line to /etc/passwd, as the image of broker-core has for 65532, or run as a user with a name"
-            ) from None
-        if not os.access(home, os.W_OK | os.X_OK):
-            options.append(_java_option("user.home", folder))
-            made.setdefault("spark.jars.ivy", f"{folder}/.ivy2")
+    properties, made = ["java.io.tmpdir"], dict(settings)
+    try:
+        home = pwd.getpwuid(os.getuid()).pw_dir
+    except KeyError:
+        raise SessionFailed(
+            f"The user id {os.getuid()} has no name here, and Hadoop, which Spark is made on, asks for one: add a "
+            "line to /etc/passwd, as the image of broker-core has for 65532, or run as a user with a name"
+        ) from None
+    if not os.access(home, os.W_OK | os.X_OK):
+        properties.append("user.home")
+        made.setdefault("spark.jars.ivy", f"{folder}/.ivy2")
+    quote = '"' if " " in folder else ""
+    options = [f"{quote}-D{name}={folder}{quote}" for name in properties]
     # A later option of Java counts: the settings' options come last.
     made[_JAVA_OPTIONS] = " ".join([*options, made.get(_JAVA_OPTIONS, "")]).strip()
     return made
-
-
-def _java_option(name: str, value: str) -> str:
-    return f'"-D{name}={value}"' if " " in value else f"-D{name}={value}"
 
 
 def _interruption(error: BaseException | None) -> KeyboardInterrupt | None:
