@@ -208,7 +208,7 @@ def test_what_gc_removed_is_not_compared_with_and_of_many_some_are(store: Store)
 def test_a_generation_that_cannot_be_read_is_not_compared(store: Store) -> None:
     manifest = generation(store, asked(*NUMBERED), 3)
     before = present(published_before(store)[0])
-    assert (len(before.lines), before.topics) == (10, {"t/n": 3})
+    assert (len(before.lines), before.topics) == (10, {("t/n", "persistent"): 3})
     name = f"generation {before.generation[:12]}"
     store.delete(manifest.questions.name)
     reason = f"{name} cannot be read: {manifest.questions.name} is not in the store"

@@ -72,11 +72,11 @@ class PublishGates:
 
 @dataclass(frozen=True, slots=True)
 class PublishedBefore:
-    """The generation before: its canonical question lines, and the number of topics of each of its namespaces."""
+    """The generation before: its canonical question lines, and its number of topics by namespace and domain."""
 
     generation: str
     lines: frozenset[bytes]
-    topics: Mapping[str, int]
+    topics: Mapping[tuple[str, str], int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,10 +115,7 @@ def _read(store: Store, generation: str) -> PublishedBefore:
     data = store.get(manifest.questions.name, manifest.questions.size)
     if data is None:
         raise NoSuchGeneration(f"{manifest.questions.name} is not in the store")
-    topics: dict[str, int] = {}
-    for (namespace, _), count in manifest.counts().items():
-        topics[namespace] = topics.get(namespace, 0) + count
-    return PublishedBefore(generation, frozenset(data.splitlines()), topics)
+    return PublishedBefore(generation, frozenset(data.splitlines()), manifest.counts())
 
 
 def had_before(
@@ -156,7 +153,7 @@ def _measured(one: PublishedBefore, times: Mapping[bytes, int], named: Collectio
     return HadBefore(
         one.generation[:12],
         len(one.lines),
-        sum(count for namespace, count in one.topics.items() if namespace in named),
+        sum(count for (namespace, _), count in one.topics.items() if namespace in named),
         sum(count for line, count in times.items() if line in one.lines),
     )
 
