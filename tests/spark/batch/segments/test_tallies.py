@@ -19,7 +19,7 @@ KEYS = [bytes([number]) * 16 for number in range(20)]
 PICKED = {key: np.array(sorted(Random(key[0]).sample(range(900), 1 + 9 * key[0]))) for key in KEYS}
 
 
-@pytest.mark.parametrize("held", [1, 7, 1_000_000])
+@pytest.mark.parametrize("held", [1, 2, 1000])
 @pytest.mark.parametrize("files", [1, 3])
 def test_parts_are_joined_in_the_order_of_segments(
     monkeypatch: pytest.MonkeyPatch, held: int, files: int

@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import accumulate, groupby
 from typing import Final
 
 import numpy as np
@@ -22,8 +22,8 @@ from broker_core_spark.store import Store
 
 __all__ = ["TallyBlock", "TallyWriter", "joined_tallies", "read_tallies"]
 
-#: Entries that are held before they are joined.
-_HELD: Final = 1_000_000
+#: Tallies of a place are joined if they are so many times as many as those that were joined before.
+_HELD: Final = 4
 #: Files that are read together.
 _READ_AT_ONCE: Final = 8
 
@@ -44,78 +44,58 @@ class TallyBlock:
     stop: int
 
 
-class _Joining:
-    """Joins the tallies of each namespace and domain, which come in the order of segments, now and then."""
-
-    def __init__(self) -> None:
-        self._parts: dict[tuple[str, str], list[Array]] = {}
-        self._held = 0
-
-    def add(self, place: tuple[str, str], entries: Array) -> None:
-        """Add the next tallies of a place."""
-        self._parts.setdefault(place, []).append(entries)
-        self._held += len(entries)
-        if self._held > _HELD:
-            self._parts = {known: [tallies] for known, tallies in self.joined().items()}
-            # Joined ones are not counted, or many selectors would be joined over and over.
-            self._held = 0
-
-    def joined(self) -> dict[tuple[str, str], Array]:
-        """All tallies of each place, sorted by key."""
-        return {place: joined_tallies(parts) for place, parts in self._parts.items()}
-
-
 class TallyWriter:
     """Collects the tallies of segments, which come in order."""
 
     def __init__(self) -> None:
         self._order = b""
-        self._open = _Joining()
-        self._blocks: list[tuple[tuple[str, str], bytes, Array]] = []
+        #: The parts for each place of each stretch of neighbouring segments.
+        self._parts: dict[tuple[str, str, bytes], list[Array]] = {}
 
     def begin(self, order: bytes) -> None:
         """Begin neighbouring segments, of which no key is less than ``order``."""
-        self._close()
         self._order = order
 
     def add(self, namespace: str, domain: str, entries: Array) -> None:
         """Add the entries of the next run."""
         if len(entries):
             # A copy: entries may be views of a whole file.
-            self._open.add((namespace, domain), entries.copy())
+            _add(self._parts.setdefault((namespace, domain, self._order), []), entries.copy())
 
     def finish(self, store: Store, folder: str) -> list[TallyBlock]:
         """Write the file, if there is anything, and give its blocks. ``folder`` is the prefix of its path."""
-        self._close()
-        if not self._blocks:
+        if not self._parts:
             return []
         path = f"{folder}-{uuid.uuid4().hex}.tally"
-        store.put_new(path, b"".join(tallies.tobytes() for _, _, tallies in self._blocks))
-        blocks: list[TallyBlock] = []
-        at = 0
-        for place, order, tallies in self._blocks:
-            blocks.append(TallyBlock(*place, order, path, at, at + tallies.nbytes))
-            at += tallies.nbytes
-        return blocks
+        tallies = [joined_tallies(parts) for parts in self._parts.values()]
+        store.put_new(path, b"".join(joined.tobytes() for joined in tallies))
+        ends = accumulate(joined.nbytes for joined in tallies)
+        return [
+            TallyBlock(*key, path, end - joined.nbytes, end)
+            for key, joined, end in zip(self._parts, tallies, ends, strict=True)
+        ]
 
-    def _close(self) -> None:
-        self._blocks += [(place, self._order, tallies) for place, tallies in self._open.joined().items()]
-        self._open = _Joining()
+
+def _add(parts: list[Array], entries: Array) -> None:
+    """Add the next tallies to the parts of a place, of which the first are joined ones."""
+    parts.append(entries)
+    if sum(map(len, parts)) > _HELD * len(parts[0]):
+        parts[:] = [joined_tallies(parts)]
 
 
 def joined_tallies(parts: Sequence[Array]) -> Array:
     """One tally a selector, sorted by key, of parts that follow each other."""
-    every = np.concatenate([np.empty(0, ENTRY), *parts])
+    every = np.concatenate(parts)
     order, starts = key_order(every["key"])  # parts stay in order
     return joined_entries(every[order], starts)
 
 
 def read_tallies(store: Store, blocks: Iterable[TallyBlock]) -> dict[tuple[str, str], Array]:
     """The tallies of each namespace and domain over all segments, sorted by key."""
-    found = _Joining()
+    found: dict[tuple[str, str], list[Array]] = {}
     for place, tallies in _in_order(store, blocks):
-        found.add(place, tallies)
-    return found.joined()
+        _add(found.setdefault(place, []), tallies)
+    return {place: joined_tallies(parts) for place, parts in found.items()}
 
 
 def _in_order(store: Store, blocks: Iterable[TallyBlock]) -> Iterator[tuple[tuple[str, str], Array]]:
