@@ -32,17 +32,16 @@ def test_segments_are_given_in_order_with_their_files_stored(
     monkeypatch.setattr(segment_puts, "_MOST_FILES", files)
     monkeypatch.setattr(segment_puts, "_MOST_BYTES", size)
     store = open_store(str(tmp_path))
-    given: list[SegmentResult] = []
     store.put_new(written(b"content 3 0").name, b"content 3 0")
     with SegmentPuts(store) as puts:
         for number in range(7):
             own = [written(b"content %d %d" % (number, part)) for part in range(number % 3 + 1)]
-            done = puts.add(result(number), own)
-            given += done
+            done = len(puts.stored)
+            puts.add(result(number), own)
             there = {file.path for file in store.list("postings")}
-            assert not done or {file.name for file in own} <= there
-        given += puts.finish()
-        assert puts.finish() == []
+            assert len(puts.stored) == done or {file.name for file in own} <= there
+        given = puts.finish()
+        assert puts.finish() == given
     assert [one.entry for one in given] == [result(number).entry for number in range(7)]
     assert [one.new for one in given] == [number != 3 for number in range(7)]
     assert len(list(store.list("postings"))) == 1 + 2 + 3 + 1 + 2 + 3 + 1
@@ -51,6 +50,7 @@ def test_segments_are_given_in_order_with_their_files_stored(
 def test_files_that_are_not_stored_are_closed() -> None:
     own = written(b"x")
     with pytest.raises(KeyError), SegmentPuts(memory()) as puts:
-        assert puts.add(result(1), [own]) == []
+        puts.add(result(1), [own])
+        assert puts.stored == []
         raise KeyError
     assert own.file.closed

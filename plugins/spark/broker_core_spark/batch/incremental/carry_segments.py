@@ -113,10 +113,8 @@ def carry_segments(
                 carrying.carry(together)
                 together.clear()
         carrying.carry(together)
-        carrying.segments += puts.finish()
-        return CarriedSegments(
-            tuple(carrying.segments), tuple(carrying.tallies.finish(store, folder)), tuple(carrying.anew)
-        )
+        tallies = tuple(carrying.tallies.finish(store, folder))
+        return CarriedSegments(puts.finish(), tallies, tuple(carrying.anew))
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +165,6 @@ class _Carrying:
     again: float
     compiled: Compiled = field(default_factory=compiled_patterns)
     tallies: TallyWriter = field(default_factory=TallyWriter)
-    segments: list[SegmentResult] = field(default_factory=list)
     anew: list[int] = field(default_factory=list)
     random: Random = field(default_factory=Random)
     #: The number of the stretch that was stored last.
@@ -313,7 +310,7 @@ class _Carrying:
         for found in stored:
             self.tallies.add(found.namespace, found.domain, found.entries)
         result = SegmentResult(entry, duplicates=twice, digest=digest)
-        self.segments += self.puts.add(result, files, patch)
+        self.puts.add(result, files, patch)
 
 
 def _words(run: RunPostings) -> Array:

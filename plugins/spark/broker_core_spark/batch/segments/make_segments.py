@@ -166,7 +166,6 @@ def merge_parts(
     """Do the work of one numbered task: the segments whose postings are joined."""
     segments, selectors = work
     asked = {place: selectors.keys(store, place) for place in selectors.places}
-    merged: list[SegmentResult] = []
     with SegmentPuts(store) as puts:
         for one in segments:
             made = one.segment
@@ -176,5 +175,5 @@ def merge_parts(
             ]
             written = merge_postings(made.entry.runs, files, asked)
             entry = replace(made.entry, postings=written.entry)
-            merged += puts.add(replace(made, entry=entry), [written])
-        return merged + puts.finish()
+            puts.add(replace(made, entry=entry), [written])
+        return list(puts.finish())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,12 +49,6 @@ class QuestionTotals(Sequence[QuestionTotal]):
         return QuestionTotal(
             self.questions[at], int(self.counts[at]), EncodedNames.hash_of_crc(int(self.crcs[at]))
         )
-
-    def __iter__(self) -> Iterator[QuestionTotal]:
-        for question, count, crc in zip(
-            self.questions, self.counts.tolist(), self.crcs.tolist(), strict=True
-        ):
-            yield QuestionTotal(question, count, EncodedNames.hash_of_crc(crc))
 
 
 def question_totals(

@@ -39,12 +39,11 @@ class SegmentResult:
 
 
 class SegmentPuts(AbstractContextManager["SegmentPuts"]):
-    """Takes written files segment by segment, and gives the segments whose files are in the store, in order.
-
-    Leaving its context closes the files.
-    """
+    """Takes written files segment by segment. Leaving its context closes the files."""
 
     def __init__(self, store: Store) -> None:
+        #: The segments whose files are in the store, in order.
+        self.stored: list[SegmentResult] = []
         self._store = store
         self._waiting: list[tuple[SegmentResult, Sequence[FramedFile]]] = []
         self._patches: dict[str, bytes] = {}
@@ -55,8 +54,8 @@ class SegmentPuts(AbstractContextManager["SegmentPuts"]):
 
     def add(
         self, result: SegmentResult, files: Sequence[FramedFile], patch: SegmentPatch | None = None
-    ) -> list[SegmentResult]:
-        """Take a segment, files of it and a patch that makes them, and give the segments that are stored now.
+    ) -> None:
+        """Take a segment, files of it and a patch that makes them.
 
         A segment is new if one of its files is. A patch that is no small part of the files is left out.
         """
@@ -64,13 +63,14 @@ class SegmentPuts(AbstractContextManager["SegmentPuts"]):
         if patch is not None and len(data := patch.data) <= patch_limit(result.entry):
             self._patches[patch_name(result.entry.files)] = data
         sizes = [written.size for written in self._files()]
-        return self.finish() if len(sizes) >= _MOST_FILES or sum(sizes) >= _MOST_BYTES else []
+        if len(sizes) >= _MOST_FILES or sum(sizes) >= _MOST_BYTES:
+            self.finish()
 
-    def finish(self) -> list[SegmentResult]:
-        """Store all that is left, and give its segments."""
+    def finish(self) -> tuple[SegmentResult, ...]:
+        """Store all that is left. Gives all segments so far."""
         files = self._files()
         new = iter(put_all_verified(self._store, [(written, written.file) for written in files]))
-        stored = [
+        self.stored += [
             replace(result, new=result.new or True in [next(new) for _ in own])
             for result, own in self._waiting
         ]
@@ -82,7 +82,7 @@ class SegmentPuts(AbstractContextManager["SegmentPuts"]):
             written.file.close()
         self._waiting.clear()
         self._patches.clear()
-        return stored
+        return tuple(self.stored)
 
     def _files(self) -> list[FramedFile]:
         """The files that wait."""

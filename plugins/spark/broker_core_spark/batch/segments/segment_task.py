@@ -111,7 +111,6 @@ class _Making:
     compiled: Compiled = field(default_factory=compiled_patterns)
     tallies: TallyWriter = field(default_factory=TallyWriter)
     asked: dict[tuple[str, str], tuple[KeyedSelectors, SelectorKeys]] = field(default_factory=dict)
-    segments: list[SegmentResult] = field(default_factory=list)
     spans: list[tuple[int, int]] = field(default_factory=list)
 
     def run(self, number: int) -> TaskResult:
@@ -124,7 +123,7 @@ class _Making:
                     self.tallies.begin(group[0].low)
                 last = group[-1].high
                 self._make(group, cast(BinaryIO, part))
-            self.segments += self.puts.finish()
+            segments = self.puts.finish()
             blocks = self.tallies.finish(self.store, self.staging.folder)
             path = ""
             if self.spans:
@@ -133,7 +132,7 @@ class _Making:
                 self.store.put_new(path, cast(BinaryIO, part))
         return TaskResult(
             number,
-            tuple(self.segments),
+            segments,
             tuple(blocks),
             path,
             tuple(self.spans),
@@ -229,7 +228,7 @@ class _Making:
             entry,
             piece.continues,
         )
-        self.segments += self.puts.add(SegmentResult(made, duplicates=duplicates, digest=piece.digest), files)
+        self.puts.add(SegmentResult(made, duplicates=duplicates, digest=piece.digest), files)
 
 
 def _piece_starts(keys: pa.LargeBinaryArray, target: int, largest: int) -> list[int]:
