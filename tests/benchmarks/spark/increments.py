@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from broker_core.memory import keep_freed_memory
 from broker_core_spark.batch.job import BuildResult, build
 from broker_core_spark.batch.publish_gates import PublishGates
 from broker_core_spark.serving.opened.generation import Generation
@@ -68,6 +69,7 @@ def measure(spark: SparkSession, catalogue: Path, patterns: Path, folder: Path, 
             **options,
         )
 
+    keep_freed_memory()  # as a broker does, whose swaps are measured
     rows: list[Row] = []
     pick = random.Random(1)
     full = built("increments", incremental=False)
