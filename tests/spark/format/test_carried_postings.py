@@ -31,6 +31,7 @@ def test_rows_move_by_what_went_and_came_before_them() -> None:
     moved = MovedRows.of(5, np.array([0, 3]), np.array([0, 3, 5]))
     assert moved.to.tolist() == [-1, 1, 2, -1, 4]
     assert moved.came.tolist() == [0, 3, 5]
+    assert moved.names == 6
     assert MovedRows.of(0, np.empty(0, np.int64), np.array([0, 0])).came.tolist() == [0, 1]
 
 
@@ -68,7 +69,11 @@ def test_carried_postings_equal_those_of_all_names() -> None:
         kinds |= set(former.entries["kind"].tolist())
         asked = {PLACE: SelectorKeys.of(keys)}
         runs = [(*PLACE, len(new))]
-        made = merge_postings(runs, [[part] for part in carried_postings(former, moved, new, gained)], asked)
+        parts, hashes = carried_postings(former, moved, gained, new)
+        made = merge_postings(runs, [[part] for part in parts], asked)
+        for part, again in zip(parts, carried_postings(former, moved, gained, hashes)[0], strict=True):
+            assert (part.entries == again.entries).all()
+            assert (part.words == again.words).all()
         whole = merge_postings(runs, [[stored(new, picked(sorted([*left, *came])))]], asked)
         assert made.name == whole.name, turn
         read = read_postings(pa.py_buffer(made.file.read()), made.name)

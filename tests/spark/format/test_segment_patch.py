@@ -15,7 +15,6 @@ from broker_core import EncodedNames
 from broker_core.names import Mode
 from broker_core_spark.errors import InvalidGeneration
 from broker_core_spark.format.canonical_question import CanonicalQuestion, required_selectors
-from broker_core_spark.format.carried_postings import GivenHashes
 from broker_core_spark.format.manifest import SegmentEntry
 from broker_core_spark.format.postings_file import StoredPostings
 from broker_core_spark.format.segment_patch import (
@@ -59,7 +58,7 @@ class Pair:
                 picked.append((selector.key, chosen))
         gone = np.array([at for at, name in enumerate(names) if name not in now], np.int64)
         self.run = RunPatch(came, gone, np.searchsorted(names, came.names.to_pylist()), picked)
-        self.run, _ = self.run.hashed(self.runs[PLACE][1], self.run.names(self.runs[PLACE][0]))
+        self.run, _ = self.run.postings(self.runs[PLACE][1], self.run.names(self.runs[PLACE][0]))
         self.patch = self.between(self.run)
 
     def between(self, run: RunPatch) -> SegmentPatch:
@@ -103,7 +102,7 @@ def test_a_patch_that_is_no_small_part_of_the_files_is_not_made() -> None:
 def test_postings_of_added_selectors_take_the_place_of_what_was_carried() -> None:
     one = pair()
     names = one.run.names(one.runs[PLACE][0])
-    (carried, again) = one.run.postings(one.runs[PLACE][1], GivenHashes(len(names), one.run.hashes))
+    _, (carried, again) = one.run.postings(one.runs[PLACE][1])
     whole = one.made(one.patch.data)
     keys = frozenset(split_keys(again.entries["key"])[:1])
     entries = again.entries[:1].copy()

@@ -12,6 +12,7 @@ from broker_core_spark.format.canonical_question import (
     line_key,
     required_selectors,
 )
+from broker_core_spark.format.carried_postings import rows_that_came
 from broker_core_spark.format.framed_file import FramedFile
 from broker_core_spark.format.manifest import MANIFEST_LIMIT, FileEntry, Manifest, SegmentEntry, manifest_name
 from broker_core_spark.format.names_writer import FieldParts, NamesWriter
@@ -110,5 +111,6 @@ __all__ = [
     "read_postings",
     "read_questions",
     "required_selectors",
+    "rows_that_came",
     "split_keys",
 ]

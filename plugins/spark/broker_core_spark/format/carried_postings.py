@@ -5,254 +5,174 @@ Only names that came are matched. A selector that loses and gains none keeps its
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 
+from broker_core import EncodedNames
 from broker_core_spark.arrow_columns import Array
+from broker_core_spark.format.canonical_question import KEY_BYTES
 from broker_core_spark.format.picked_words import joined_rows, packed, word_counts
 from broker_core_spark.format.postings_file import StoredPostings, entry_index
 from broker_core_spark.format.segment_layout import ENTRY, KIND_BITS, KIND_RANGE, KIND_ROWS, bit_words
 
-__all__ = ["GivenHashes", "HashedNames", "MovedRows", "RecordedHashes", "carried_postings"]
+__all__ = ["Hashes", "MovedRows", "carried_postings", "rows_that_came"]
+
+#: CRCs (uint32) and lengths (uint64) of picks.
+Hashes: TypeAlias = tuple[Array, Array]
 
 
-class HashedNames(Protocol):
-    """Names, of which groups of rows have a CRC and a length, as :class:`~broker_core.EncodedNames` gives them."""
-
-    def __len__(self) -> int: ...
-    def crcs(self, rows: Array, starts: Array) -> tuple[Array, Array]: ...
-    def crcs_of_ranges(self, lows: Array, highs: Array) -> tuple[Array, Array]: ...
-
-
-class RecordedHashes:
-    """Names whose CRCs and lengths are kept, in the order in which :func:`carried_postings` uses them."""
-
-    def __init__(self, names: HashedNames) -> None:
-        self._names = names
-        self._found = [(np.empty(0, np.uint32), np.empty(0, np.uint64))]
-
-    def __len__(self) -> int:
-        return len(self._names)
-
-    def crcs(self, rows: Array, starts: Array) -> tuple[Array, Array]:
-        self._found.append(self._names.crcs(rows, starts))
-        return self._found[-1]
-
-    def crcs_of_ranges(self, lows: Array, highs: Array) -> tuple[Array, Array]:
-        self._found.append(self._names.crcs_of_ranges(lows, highs))
-        return self._found[-1]
-
-    @property
-    def found(self) -> tuple[Array, Array]:
-        """All CRCs and lengths so far."""
-        crcs, sizes = zip(*self._found, strict=True)
-        return np.concatenate(crcs), np.concatenate(sizes)
-
-
-@dataclass(slots=True)
-class GivenHashes:
-    """``names`` names whose CRCs and lengths were recorded. Raises :exc:`ValueError` if too few were."""
-
-    names: int
-    recorded: tuple[Array, Array]
-
-    def __len__(self) -> int:
-        return self.names
-
-    def crcs(self, _rows: Array, starts: Array) -> tuple[Array, Array]:
-        crcs, sizes = self.recorded
-        count = len(starts)
-        if len(crcs) < count or len(sizes) < count:
-            raise ValueError("hashes are missing")
-        self.recorded = crcs[count:], sizes[count:]
-        return crcs[:count], sizes[:count]
-
-    def crcs_of_ranges(self, lows: Array, _highs: Array) -> tuple[Array, Array]:
-        return self.crcs(lows, lows)
+def rows_that_came(gone: Array, before: Array) -> Array:
+    """The rows of new names, by the deleted rows, and the former row before which each one comes (both ascend)."""
+    rows: Array = before - np.searchsorted(gone, before) + np.arange(len(before))
+    return rows
 
 
 @dataclass(frozen=True, slots=True)
 class MovedRows:
-    """Rows of a run, after some were deleted and others were added (int64).
+    """Rows of a run, after some were deleted and others were added.
 
-    ``to`` has the new row of each former one, -1 if it was deleted. ``came`` are the rows of the new ones.
+    ``to`` has the new row of each former one (int32), -1 if it was deleted. ``came`` are the rows of the new ones
+    (int64). ``names`` is the number of rows now.
     """
 
     to: Array
     came: Array
+    names: int
 
     @classmethod
     def of(cls, names: int, gone: Array, before: Array) -> MovedRows:
-        """The moves of ``names`` rows, by the deleted rows, and the former row before which each new one comes (both
-        ascend).
-        """
-        stays = np.ones(names, bool)
-        stays[gone] = False
-        to = np.cumsum(stays) - 1 + np.cumsum(np.bincount(before, minlength=names + 1)[:names])
-        to[~stays] = -1
-        went = np.concatenate((np.zeros(1, np.int64), np.cumsum(~stays)))
-        return cls(to, before - went[before] + np.arange(len(before)))
+        """The moves of ``names`` rows. The columns are as for :func:`rows_that_came`."""
+        to = np.ones(names + 1, np.int32)
+        to[:1] = 0
+        to[gone + 1] -= 1
+        np.add.at(to, before, 1)
+        to = np.cumsum(to[:names], dtype=np.int32)
+        to[gone] = -1
+        return cls(to, rows_that_came(gone, before), names - len(gone) + len(before))
 
 
 def carried_postings(
-    former: StoredPostings, moved: MovedRows, names: HashedNames, picked: Iterable[tuple[bytes, Array]]
-) -> list[StoredPostings]:
-    """The postings of ``names`` in two parts, for :func:`~.postings_merge.merge_postings`.
+    former: StoredPostings,
+    moved: MovedRows,
+    picked: Sequence[tuple[bytes, Array]],
+    names: EncodedNames | Hashes,
+) -> tuple[list[StoredPostings], Hashes]:
+    """The postings of the names now in two parts, for :func:`~.postings_merge.merge_postings`, and changed hashes.
 
     ``former`` are verified postings of the names before, ``picked`` the new rows that selectors pick, by the selectors'
-    keys.
+    keys. ``names`` are the names now, or the hashes that were made of them. Raises :exc:`ValueError` for too few.
     """
-    entries, to = former.entries, moved.to
-    lost, again, listed = _changed(former, to, len(names))
-    numbers, rows, came = _numbered(entries, picked)
-    again[came[came < len(entries)]] = True
-    stays = ~again
-    kept = entries[stays]
-    is_rows = kept["kind"] == KIND_ROWS
-    counts = kept["count"].astype(np.int64)
-    kept["first"][kept["kind"] == KIND_RANGE] = to[kept["first"][kept["kind"] == KIND_RANGE].astype(np.int64)]
-    kept["first"][is_rows] = (np.cumsum(counts * is_rows) - counts * is_rows)[is_rows]
-    all_rows = entries["kind"] == KIND_ROWS
-    own = listed[np.repeat(stays[all_rows], entries["count"][all_rows])]
+    size = len(former.entries)
+    every, owner, came = _with_new(former.entries, picked)
+    own = every["count"].astype(np.int64)
+    is_range, is_rows = every["kind"] == KIND_RANGE, every["kind"] == KIND_ROWS
+    listed = moved.to[former.words[np.repeat(is_rows[:size], word_counts(former.entries, former.names))]]
+    # The number of rows of each selector now, the first and the last one: of what came, then of what stays. What stays
+    # of a bitmap is not known yet.
+    gained = np.bincount(owner, minlength=len(every))
+    counts = gained.copy()
+    lows, highs = np.full(len(every), moved.names), np.full(len(every), -1)
+    starts, stops = np.flatnonzero(np.diff(owner, prepend=-1)), np.flatnonzero(np.diff(owner, append=-1))
+    lows[owner[starts]], highs[owner[stops]] = came[starts], came[stops]
+    first, last = every["first"][is_range].astype(np.int64), np.cumsum(own[is_rows])
+    for chosen, to, begins, ends in (
+        (is_range, moved.to, first, first + own[is_range]),
+        (is_rows, listed, last - own[is_rows], last),
+    ):
+        left, low, high = _left(to, begins, ends, moved.names)
+        counts[chosen] += left
+        lows[chosen], highs[chosen] = np.minimum(lows[chosen], low), np.maximum(highs[chosen], high)
+    stays = (counts == own) & (gained == 0)
+    is_one = highs - lows + 1 == counts
+    # Rows that are neither shorter as bits nor, now or before, a range: they move as they are.
+    keeps = stays & np.where(is_range, is_one, is_rows & ~is_one & (bit_words(moved.names) >= own))
+    # Wide entries are mostly ranges, so those that are one again are not packed row by row.
+    ranges = is_range & ~stays & is_one & (counts > 0)
+    kept, made = every[keeps], every[ranges]
+    sizes = word_counts(kept, moved.names)
+    kept["first"] = np.where(kept["kind"] == KIND_RANGE, lows[keeps], np.cumsum(sizes) - sizes)
+    made["first"], made["count"], made["joined"] = lows[ranges], counts[ranges], 0
+    again = ~(keeps | ranges)
+    gains = again[owner]
+    packing, words = _packed(former, moved, every, again[:size], owner[gains] * moved.names + came[gains])
+    made = np.concatenate((made, packing))
+    hashes = _hash(made, words, names)
+    moves = listed[np.repeat(keeps[is_rows], own[is_rows])].astype("<u4")
+    parts = [
+        replace(former, names=moved.names, entries=entries, words=column)
+        for entries, column in ((kept, moves), (made, words))
+    ]
+    return parts, hashes
 
-    def part(found: Array, words: Array) -> StoredPostings:
-        return StoredPostings(
-            former.namespace, former.domain, former.asked_digest, len(names), found, words.astype("<u4")
-        )
 
-    return [part(kept, own), part(*_packed(former, moved, names, lost, again, (numbers, rows, came)))]
+def _with_new(entries: Array, picked: Sequence[tuple[bytes, Array]]) -> tuple[Array, Array, Array]:
+    """The entries, and after them one for each selector that gains rows and had none; the number of the entry and the
+    row of each gain, in order.
 
-
-def _changed(former: StoredPostings, to: Array, names: int) -> tuple[Array, Array, Array]:
-    """The entries that lose a row, the ones to pack again, and the new rows of all that are listed as numbers.
-
-    A bitmap is always packed again, and its lost rows are not known yet.
+    The new ones are bitmaps, which are packed in any case, of no rows yet.
     """
-    entries = former.entries
-    first, count = entries["first"].astype(np.int64), entries["count"].astype(np.int64)
-    is_range, is_rows = entries["kind"] == KIND_RANGE, entries["kind"] == KIND_ROWS
-    has_words = ~is_range
-    listed = to[former.words[np.repeat(is_rows[has_words], word_counts(entries, former.names)[has_words])]]
-    lost = np.zeros(len(entries), bool)
-    lows, highs = np.zeros(len(entries), np.int64), np.zeros(len(entries), np.int64)
-    if is_range.any():
-        went = np.concatenate((np.zeros(1, np.int64), np.cumsum(to < 0)))
-        begin, end = first[is_range], first[is_range] + count[is_range]
-        lost[is_range] = went[end] > went[begin]
-        lows[is_range], highs[is_range] = to[begin], to[end - 1]
-    if is_rows.any():
-        ends = np.cumsum(count[is_rows])
-        begins = ends - count[is_rows]
-        lost[is_rows] = np.logical_or.reduceat(listed < 0, begins)
-        lows[is_rows], highs[is_rows] = listed[begins], listed[ends - 1]
-    # An entry that is neither shorter as bits nor, now or before, a range: its rows move as they are.
-    again = lost | (entries["kind"] == KIND_BITS) | ((highs - lows + 1 == count) != is_range)
-    again |= is_rows & (bit_words(names) < count)
-    return lost, again, listed
+    found = [entry_index(entries["key"], key) for key, _ in picked]
+    own = [len(entries) + at if number is None else number for at, number in enumerate(found)]
+    every = np.zeros(len(entries) + len(picked), ENTRY)
+    every[: len(entries)] = entries
+    every["kind"][len(entries) :] = KIND_BITS
+    every["key"][own] = np.frombuffer(b"".join([key for key, _ in picked]), np.uint8).reshape(-1, KEY_BYTES)
+    owner = np.repeat(np.array(own, np.int64), [len(rows) for _, rows in picked])
+    rows = np.concatenate([np.empty(0, np.int64), *(rows for _, rows in picked)])
+    order = np.argsort(owner, kind="stable")
+    every["joined"][owner] = 0
+    return every, owner[order], rows[order]
 
 
-def _numbered(
-    entries: Array, picked: Iterable[tuple[bytes, Array]]
-) -> tuple[list[bytes], list[Array], Array]:
-    """The keys, the rows and the number of the entry of each selector: without an entry, a number after them."""
-    keys: list[bytes] = []
-    rows: list[Array] = []
-    numbers: list[int] = []
-    for key, found in picked:
-        if not len(found):
-            continue
-        at = entry_index(entries["key"], key)
-        numbers.append(len(entries) + len(keys) if at is None else at)
-        keys.append(key)
-        rows.append(found)
-    return keys, rows, np.array(numbers, np.int64)
+def _left(to: Array, begins: Array, ends: Array, names: int) -> tuple[Array, Array, Array]:
+    """Of groups of moved rows: the number that stays, the first and the last one. Of none they are ``names`` and -1."""
+    stays = to >= 0
+    before = np.concatenate((np.zeros(1, np.int32), np.cumsum(stays, dtype=np.int32)))
+    now = np.append(to[stays], -1)
+    low, high = before[begins], before[ends]
+    some = high > low
+    return high - low, np.where(some, now[low], names), np.where(some, now[high - 1], -1)
 
 
 def _packed(
-    former: StoredPostings,
-    moved: MovedRows,
-    names: HashedNames,
-    lost: Array,
-    again: Array,
-    picked: tuple[list[bytes], list[Array], Array],
+    former: StoredPostings, moved: MovedRows, every: Array, again: Array, came: Array
 ) -> tuple[Array, Array]:
-    """The entries that are packed again, and the new entries of selectors that had none, with their words."""
-    keys, found, numbers = picked
-    ranges, again = _ranges(former.entries, moved, names, again, picked)
-    wanted = np.append(again, np.ones(len(keys), bool))[numbers]
-    keys, found, numbers = (
-        [key for key, own in zip(keys, wanted, strict=True) if own],
-        [rows for rows, own in zip(found, wanted, strict=True) if own],
-        numbers[wanted],
-    )
-    entries = former.entries[again]
-    every = np.zeros(len(former.entries) + len(picked[0]), ENTRY)  # by number
-    if keys:
-        every["key"][numbers] = np.frombuffer(b"".join(keys), np.uint8).reshape(-1, 16)
-    every[: len(former.entries)] = former.entries
-    hashed = np.zeros(len(every), bool)
-    hashed[: len(lost)] = lost
-    hashed[numbers] = True
-    rows = moved.to[joined_rows(entries, former.words, former.names)]
-    number = np.repeat(np.flatnonzero(again), entries["count"])
-    gone = rows < 0
-    hashed[number[gone]] = True
-    if gone.any():
-        number, rows = number[~gone], rows[~gone]
-    if keys:
-        came = np.repeat(numbers, [len(one) for one in found]) * len(names) + np.concatenate(found)
-        came.sort()
-        places = np.searchsorted(number * len(names) + rows, came)
-        number = np.insert(number, places, came // len(names))
-        rows = np.insert(rows, places, came % len(names))
+    """The entries to pack row by row, and their words. ``came`` has, in order, entry times names plus row.
+
+    An entry without the length of its names has not its hash either.
+    """
+    packing = former.entries[again]
+    rows = moved.to[joined_rows(packing, former.words, former.names)]
+    number = np.repeat(np.flatnonzero(again), packing["count"])
+    every["joined"][number[rows < 0]] = 0
+    places = np.concatenate(((number * moved.names + rows)[rows >= 0], came))
+    places.sort(kind="stable")  # merges two parts that are in order
+    number, rows = np.divmod(places, moved.names)
     counts = np.bincount(number, minlength=len(every))
     left = np.flatnonzero(counts)
     result, counts = every[left], counts[left]
     result["count"] = counts
-    result["kind"], result["first"], words = packed(rows, counts, np.full(len(left), len(names)))
-    is_range = result["kind"] == KIND_RANGE
-    chosen = hashed[left] & is_range
-    low = result["first"][chosen].astype(np.int64)
-    result["crc"][chosen], result["joined"][chosen] = names.crcs_of_ranges(low, low + counts[chosen])
-    chosen = hashed[left] & ~is_range
-    own = counts[chosen]
-    crcs = names.crcs(rows[np.repeat(chosen, counts)], np.cumsum(own) - own)
-    result["crc"][chosen], result["joined"][chosen] = crcs
-    return np.concatenate((ranges, result)), words
+    result["kind"], result["first"], words = packed(rows, counts, np.full(len(left), moved.names))
+    return result, words
 
 
-def _ranges(
-    entries: Array,
-    moved: MovedRows,
-    names: HashedNames,
-    again: Array,
-    picked: tuple[list[bytes], list[Array], Array],
-) -> tuple[Array, Array]:
-    """The entries that were a range and are one again, and the entries left to pack, row by row.
-
-    Entries of the whole run and other wide ones are mostly ranges.
-    """
-    at = np.flatnonzero(again & (entries["kind"] == KIND_RANGE))
-    begin = entries["first"][at].astype(np.int64)
-    stay = np.flatnonzero(moved.to >= 0)
-    first, last = np.searchsorted(stay, begin), np.searchsorted(stay, begin + entries["count"][at])
-    counts = last - first
-    lows, highs = np.full(len(at), len(names)), np.full(len(at), -1)
-    left = counts > 0
-    lows[left], highs[left] = moved.to[stay[first[left]]], moved.to[stay[last[left] - 1]]
-    place = {number: row for row, number in enumerate(at.tolist())}
-    for number, rows in zip(picked[2].tolist(), picked[1], strict=True):
-        row = place.get(number)
-        if row is not None:
-            counts[row] += len(rows)
-            lows[row], highs[row] = min(lows[row], rows[0]), max(highs[row], rows[-1])
-    same = (counts > 0) & (highs - lows + 1 == counts)
-    found = entries[at[same]]
-    found["first"], found["count"] = lows[same], counts[same]
-    found["crc"], found["joined"] = names.crcs_of_ranges(lows[same], highs[same] + 1)
-    others = again.copy()
-    others[at[same | (counts == 0)]] = False
-    return found, others
+def _hash(entries: Array, words: Array, names: EncodedNames | Hashes) -> Hashes:
+    """Give entries that have none their hashes, first of ranges, then of others. Returns these hashes."""
+    is_fresh, is_range = entries["joined"] == 0, entries["kind"] == KIND_RANGE
+    ranges, others = np.flatnonzero(is_fresh & is_range), np.flatnonzero(is_fresh & ~is_range)
+    if isinstance(names, EncodedNames):
+        lows, sizes = (entries[column][ranges].astype(np.int64) for column in ("first", "count"))
+        counts = entries["count"][others].astype(np.int64)
+        rows = joined_rows(entries[others], words, len(names))
+        parts = names.crcs_of_ranges(lows, lows + sizes), names.crcs(rows, np.cumsum(counts) - counts)
+        crcs, joined = (np.concatenate(column) for column in zip(*parts, strict=True))
+    else:
+        crcs, joined = names
+    order = np.concatenate((ranges, others))
+    if min(len(crcs), len(joined)) < len(order):
+        raise ValueError("hashes are missing")
+    entries["crc"][order], entries["joined"][order] = crcs[: len(order)], joined[: len(order)]
+    return crcs, joined

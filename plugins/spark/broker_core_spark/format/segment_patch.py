@@ -23,13 +23,7 @@ from broker_core.errors import BrokerCoreError
 from broker_core_spark.arrow_columns import Array
 from broker_core_spark.errors import InvalidGeneration
 from broker_core_spark.format.canonical_question import canonical_json
-from broker_core_spark.format.carried_postings import (
-    GivenHashes,
-    HashedNames,
-    MovedRows,
-    RecordedHashes,
-    carried_postings,
-)
+from broker_core_spark.format.carried_postings import Hashes, MovedRows, carried_postings
 from broker_core_spark.format.framed_file import FramedFile
 from broker_core_spark.format.manifest import FileEntry, SegmentEntry
 from broker_core_spark.format.names_writer import FieldParts, NamesWriter
@@ -82,7 +76,7 @@ class RunPatch:
     gone: Array = field(default_factory=_no_rows)
     before: Array = field(default_factory=_no_rows)
     picked: Sequence[tuple[bytes, Array]] = ()
-    hashes: tuple[Array, Array] = field(default_factory=lambda: (np.empty(0, "<u4"), np.empty(0, "<u8")))
+    hashes: Hashes = field(default_factory=lambda: (np.empty(0, "<u4"), np.empty(0, "<u8")))
     added: StoredPostings | None = None
     dropped: frozenset[bytes] = frozenset()
 
@@ -107,28 +101,25 @@ class RunPatch:
             return [self.came if former is None else former]
         return former.parts_with_changes(self.gone, self.came, self.before)
 
-    def hashed(
-        self, former: StoredPostings | None, names: EncodedNames
+    def postings(
+        self, former: StoredPostings | None, names: EncodedNames | None = None
     ) -> tuple[RunPatch, list[StoredPostings]]:
-        """The patch with the hashes of ``names``, which :meth:`names` gave, and their postings in parts."""
-        recorded = RecordedHashes(names)
-        parts = self.postings(former, recorded)
-        return replace(self, hashes=recorded.found), parts
+        """The patch with all hashes, and the postings of ``names``, which :meth:`names` gave, in parts.
 
-    def postings(self, former: StoredPostings | None, names: HashedNames) -> list[StoredPostings]:
-        """The postings of ``names``, which :meth:`names` gave, in parts."""
+        Without ``names`` the patch has its hashes already. Raises :exc:`ValueError` if some are missing.
+        """
         if former is None:
             former = StoredPostings(
                 *self.place, NOTHING_ASKED.digest, 0, np.empty(0, ENTRY), np.empty(0, "<u4")
             )
-        parts = [former]
+        hashes, parts = self.hashes, [former]
         if self.changes:
             moved = MovedRows.of(former.names, self.gone, self.before)
-            picked = ((key, moved.came[rows]) for key, rows in self.picked)
-            parts = carried_postings(former, moved, names, picked)
-        if self.added is None:
-            return parts
-        return [*(_without(part, self.dropped) for part in parts), self.added]
+            picked = [(key, moved.came[rows]) for key, rows in self.picked]
+            parts, hashes = carried_postings(former, moved, picked, self.hashes if names is None else names)
+        if self.added is not None:
+            parts = [*(_without(part, self.dropped) for part in parts), self.added]
+        return replace(self, hashes=hashes), parts
 
     def check(self, former: int) -> None:
         """Raise :exc:`ValueError` unless this can be a change of a run of ``former`` names."""
@@ -259,13 +250,8 @@ def _applied(
     """Each run of a patch, its names before, and its postings after it, in parts."""
     for record in patch.runs:
         before, postings = former.get((record["namespace"], record["domain"]), (None, None))
-        size = 0 if before is None else len(before)
-        run = RunPatch.of(record, size)
-        yield (
-            run,
-            before,
-            run.postings(postings, GivenHashes(size - len(run.gone) + len(run.came), run.hashes)),
-        )
+        run, parts = RunPatch.of(record, 0 if before is None else len(before)).postings(postings)
+        yield run, before, parts
 
 
 def _encoded(*columns: Array) -> list[str]:

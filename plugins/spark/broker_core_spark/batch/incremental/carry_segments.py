@@ -280,7 +280,7 @@ class _Carrying:
                 added=StoredPostings(*place, NOTHING_ASKED.digest, len(names), made.entries, _words(made)),
                 dropped=frozenset(key for key, _ in added).intersection(before),
             )
-        patch, parts = patch.hashed(None if former is None else former.postings, names)
+        patch, parts = patch.postings(None if former is None else former.postings, names)
         return _Run(place, names, parts, patch)
 
     def _store_segment(

@@ -38,6 +38,7 @@ from broker_core_spark.format import (
     patched_segment,
     read_postings,
     read_questions,
+    rows_that_came,
 )
 from broker_core_spark.serving.opened.sample_rematch import rematch_sample
 from broker_core_spark.store import PrivateFile, Store, fetch_verified
@@ -227,7 +228,7 @@ class _PatchedSegment:
     def came(self, number: int) -> Array:
         """The rows of the names that came to a run."""
         patch, _ = self.made[number]
-        return patch.before - np.searchsorted(patch.gone, patch.before) + np.arange(len(patch.before))
+        return rows_that_came(patch.gone, patch.before)
 
     def runs(self, mapped: _NamesToMap) -> Iterator[SegmentRun]:
         """The runs, each with its names where they were added, which joins their parts."""
