@@ -28,7 +28,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from broker_core import Selection
+from broker_core import BoundedCache, Selection
 from broker_core.catalog import CatalogLogReader, SqliteCatalog
 from broker_core.client import LookupSession
 from broker_core.names import Mode, NamespaceName, TopicName
@@ -38,7 +38,6 @@ from broker_core.servers.connection.large_answers import PIECE
 from broker_core.testing import serve
 from broker_core_spark.format.canonical_question import CanonicalQuestion
 from broker_core_spark.plugin import SparkPlugin
-from broker_core_spark.serving.answer_cache import AnswerCache
 from broker_core_spark.serving.changes.change_log_finder import ChangeLogFinder
 from broker_core_spark.serving.generation_refresher import open_generation
 from broker_core_spark.serving.served_generation import ServedGeneration
@@ -114,7 +113,7 @@ async def _latencies(folder: Path, matches: int) -> list[Row]:
     reader = CatalogLogReader(catalogue)
     logs = ChangeLogFinder(lambda: (reader,), timeout=1.0, static=False)
     settings = SparkSettings(store=str(folder / "large"))
-    served = ServedGeneration(opened, logs, AnswerCache(1 << 28), settings)
+    served = ServedGeneration(opened, logs, BoundedCache(1 << 28), settings)
     hashes = {pattern: (await served.answer(_request(pattern))).topics_hash for pattern in ranges}
 
     async def median(requests: Sequence[ListingRequest]) -> float:

@@ -83,7 +83,7 @@ async def test_a_wrong_posting_is_caught_and_the_right_answer_sent(
             await check(server, model, asked, Random(1))
         assert plugin.lister.counts.passed["wrong_answer"] >= 6
         served = present(plugin.lister.refresher.served)
-        assert served.wrong_answers == 2
+        assert served.verifier.wrong == 2
         reported: list[Collection[str]] = []
         monkeypatch.setattr(plugin.lister.refresher, "_report", reported.append)
         await plugin.lister.refresher.refresh()

@@ -12,16 +12,16 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from broker_core import BoundedCache
 from broker_core.names import Mode
 from broker_core_spark.format.canonical_question import CanonicalQuestion
 from broker_core_spark.format.manifest import Manifest
 from broker_core_spark.serving import generation_refresher
-from broker_core_spark.serving.answer_cache import AnswerCache
 from broker_core_spark.serving.changes.change_log_finder import ChangeLogFinder
 from broker_core_spark.serving.generation_refresher import GenerationRefresher
 from broker_core_spark.serving.opened.generation import Generation
 from broker_core_spark.serving.pass_to_next_lister import UNDECLARED_STATIC
-from broker_core_spark.serving.served_generation import ServedGeneration
+from broker_core_spark.serving.served_generation import CachedAnswer, ServedGeneration
 from broker_core_spark.settings import SparkSettings
 from broker_core_spark.store import open_store
 from broker_core_spark.store.publishing import begin_build, use_generation
@@ -62,7 +62,7 @@ def damage(folder: Path, kind: str, manifest: Manifest) -> Path:
 
 def refresher_of(folder: Path, refresh: float, *, static: bool = True) -> GenerationRefresher:
     settings = SparkSettings(store=str(folder), refresh=refresh, static=static)
-    answers = AnswerCache(1 << 20)
+    answers = BoundedCache[bytes, CachedAnswer](1 << 20)
 
     def serve(generation: Generation) -> ServedGeneration:
         logs = ChangeLogFinder(tuple, timeout=1.0, static=True)

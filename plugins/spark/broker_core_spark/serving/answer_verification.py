@@ -43,19 +43,15 @@ class AnswerVerifier:
     ) -> None:
         """Return after ``answer`` is verified. Raises :exc:`PassToNextLister` for a wrong one."""
         if not answer.is_verified:
-            if self._is_quick(answer, pattern):
+            if answer.names_bytes <= _QUICK_BYTES and (
+                pattern is None or answer.selection.matching_is_quick(pattern)
+            ):
                 self._look(question, answer, pattern)
             else:
                 look = partial(asyncio.to_thread, self._look, question, answer, pattern)
                 await self._apart.result(question, look)
         if answer.fault is not None:
             raise PassToNextLister("wrong_answer", f"the generation's answer is wrong: {answer.fault}")
-
-    @staticmethod
-    def _is_quick(answer: PrecomputedAnswer, pattern: TopicsPattern | None) -> bool:
-        if answer.names_bytes > _QUICK_BYTES:
-            return False
-        return pattern is None or answer.selection.matching_is_quick(pattern)
 
     def _look(
         self, question: CanonicalQuestion, answer: PrecomputedAnswer, pattern: TopicsPattern | None

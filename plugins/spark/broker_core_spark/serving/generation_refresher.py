@@ -36,14 +36,10 @@ _LONGEST_WAIT: Final = 300.0
 
 @dataclass(frozen=True, slots=True)
 class RefusedGeneration:
-    """A generation that cannot be served, and why. It is ``None`` if the pointer is unreadable.
-
-    ``words`` are the text for everybody.
-    """
+    """A generation that cannot be served, and why. It is ``None`` if the pointer is unreadable."""
 
     generation: str | None
     reason: str
-    words: str
 
 
 def open_generation(
@@ -99,18 +95,8 @@ class GenerationRefresher:
         self.published: PublishedPointer | None = None
         #: The fault of the published generation, if it cannot be served.
         self.refused: RefusedGeneration | None = None
-        self._empty = False
-
-    @property
-    def why_none(self) -> str:
-        """The reason why no generation is served."""
-        if self.refused is not None:
-            return self.refused.words
-        return self._nothing if self._empty else "the first generation is still being checked"
-
-    @property
-    def _nothing(self) -> str:
-        return f"nothing is published in {self._settings.store} yet"
+        #: The reason why no generation is served, in words for everybody.
+        self.why_none = "the first generation is still being checked"
 
     async def start(self, patience: float) -> None:
         """Follow the pointer. Returns when the first generation is served, or after ``patience`` seconds."""
@@ -177,7 +163,7 @@ class GenerationRefresher:
                     return  # it is not to be tried again yet
                 served = self.served
                 # A generation that gave wrong answers is verified anew.
-                before = None if served is None or served.wrong_answers else served.generation
+                before = None if served is None or served.verifier.wrong else served.generation
                 opened = await asyncio.to_thread(
                     open_generation, self._settings, self._store, generation, before
                 )
@@ -206,16 +192,17 @@ class GenerationRefresher:
         if self.served is not None:
             self._refuse(None, f"nothing is published in {self._settings.store} any more")
             return
-        if not self._empty:
-            log.info("no generation yet", reason=self._nothing)
+        nothing = f"nothing is published in {self._settings.store} yet"
+        if self.why_none != nothing:
+            log.info("no generation yet", reason=nothing)
         self._accept()
-        self._empty = True
+        self.why_none = nothing
 
     def _accept(self) -> None:
-        self.refused, self._tries, self._empty = None, 0, False
+        self.refused, self._tries = None, 0
         served = self.served
-        if served is not None and served.wrong_answers:
-            wrong = f"generation {served.generation.id} has wrong answers, {served.wrong_answers} so far"
+        if served is not None and served.verifier.wrong:
+            wrong = f"generation {served.generation.id} has wrong answers, {served.verifier.wrong} so far"
             self._report([f"{wrong}, and their questions are passed on: build anew"])
         else:
             self._report(())
@@ -227,12 +214,13 @@ class GenerationRefresher:
         wait = min(self._settings.refresh * 2 ** min(self._tries, 20), _LONGEST_WAIT)
         self._not_before = time.monotonic() + wait
         which = "what is published" if generation is None else f"generation {generation}"
-        refused = RefusedGeneration(generation, reason, f"{which} is not served: {said or reason}")
+        refused = RefusedGeneration(generation, reason)
         if refused != self.refused:
             serving = None if self.served is None else self.served.generation.id
             log.error("generation not served", generation=generation, reason=reason, still_served=serving)
         self.refused = refused
-        self._report([refused.words])
+        self.why_none = f"{which} is not served: {said or reason}"
+        self._report([self.why_none])
 
     async def _swap(self, opened: Generation, published: PublishedPointer) -> None:
         old, served = self.served, self._serve(opened)

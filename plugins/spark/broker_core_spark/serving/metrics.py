@@ -11,11 +11,12 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoM
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from broker_core_spark.serving.answer_cache import AnswerCache
 from broker_core_spark.serving.pass_to_next_lister import PASS_REASONS
 
 if TYPE_CHECKING:
+    from broker_core import BoundedCache
     from broker_core_spark.serving.generation_refresher import GenerationRefresher
+    from broker_core_spark.serving.served_generation import CachedAnswer
 
 __all__ = ["HOUR", "PREFIX", "AnswerCounts", "ServingMetrics"]
 
@@ -74,7 +75,7 @@ class ServingMetrics(Collector):
         self,
         refresher: GenerationRefresher,
         counts: AnswerCounts,
-        answers: AnswerCache,
+        answers: BoundedCache[bytes, CachedAnswer],
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._refresher = refresher
@@ -113,7 +114,7 @@ class ServingMetrics(Collector):
                 "Whether the current generation of the store cannot be served.",
                 refresher.refused is not None,
             ),
-            ("kept_answers_bytes", "Memory of answers that changes touched.", self._answers.made.nbytes),
+            ("kept_answers_bytes", "Memory of answers that changes touched.", self._answers.nbytes),
         ):
             yield GaugeMetricFamily(f"{PREFIX}{name}", text, figure)
         yield from self._generation()
@@ -139,7 +140,11 @@ class ServingMetrics(Collector):
             ("topics", "Topics in it.", generation.manifest.topics),
             ("mapped_bytes", "Bytes of its files that are mapped.", generation.opened.mapped_bytes),
             ("overlay_namespaces", "Namespaces that are followed since they were asked for.", len(followers)),
-            ("overlay_names", "Topics that changed there since the generation.", served.overlay_names()),
+            (
+                "overlay_names",
+                "Topics that changed there since the generation.",
+                served.overlay_names(),
+            ),
             (
                 "overlays_ended",
                 "Namespaces that can no longer be followed: too many changes, or a gap.",

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from typing import Final
 
-from broker_core import ListingRequest, Selection
-from broker_core.change_log import CatalogVersion, ChangeLog
+from broker_core import BoundedCache, ListingRequest, Selection
+from broker_core.change_log import ChangeLog
 from broker_core.names import Mode, NamespaceName
 from broker_core.patterns import TopicsPattern
 from broker_core_spark.format import CanonicalQuestion
-from broker_core_spark.serving.answer_cache import AnswerCache
 from broker_core_spark.serving.answer_verification import AnswerVerifier
 from broker_core_spark.serving.changes.change_log_finder import ChangeLogFinder
 from broker_core_spark.serving.changes.namespace_follower import NamespaceFollower
@@ -26,7 +25,7 @@ from broker_core_spark.serving.pass_to_next_lister import PassToNextLister
 from broker_core_spark.serving.shared_tasks import SharedTasks
 from broker_core_spark.settings import SparkSettings
 
-__all__ = ["ServedAnswer", "ServedGeneration"]
+__all__ = ["CachedAnswer", "ServedAnswer", "ServedGeneration"]
 
 #: Bytes that are spliced and hashed on the event loop, and names that are looked up there (some hundred microseconds).
 _QUICK_BYTES: Final = 256 * 1024
@@ -36,6 +35,14 @@ _SPLICES: Final = 2
 
 #: Reasons for which an operator may allow a stale answer.
 _MAY_BE_STALE: Final = frozenset({"unreachable", "gap", "overlay_limit"})
+
+
+@dataclass(frozen=True, slots=True)
+class CachedAnswer:
+    """A question's answer at version ``number``. ``selection`` is ``None`` for the generation's own answer."""
+
+    number: int
+    selection: Selection | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +59,9 @@ class ServedGeneration:
     """A verified generation, made and used on one event loop.
 
     ``logs`` finds the change log of its catalogue. ``answers`` keeps changed answers and is shared by successive
-    generations.
+    generations. An answer takes the memory of its changed chunks: the others are the generation's, which is a mapped
+    file. Chunks count as long as anybody has them: a slow client pins its answer after a newer one replaced it, and
+    both share equal chunks. An answer that does not fit is not made, and its question passes to the next lister.
     """
 
     _serials = itertools.count(1)
@@ -61,17 +70,15 @@ class ServedGeneration:
         self,
         generation: Generation,
         logs: ChangeLogFinder,
-        answers: AnswerCache,
+        answers: BoundedCache[bytes, CachedAnswer],
         settings: SparkSettings,
     ) -> None:
         self.generation = generation
-        manifest = generation.manifest
-        self.property_keys: tuple[str, ...] = tuple(manifest.property_keys)
-        self._namespaces: Mapping[str, int | None] = manifest.namespaces
+        self.property_keys = generation.manifest.property_keys
         self._logs = logs
         self._answers = answers
         self._settings = settings
-        self._verifier = AnswerVerifier(generation.id)
+        self.verifier = AnswerVerifier(generation.id)
         self._right_at = datetime.now(UTC)
         #: The last look at the table that it is of, if somebody looks.
         self.table: TableChangeLog | None = None
@@ -128,15 +135,6 @@ class ServedGeneration:
         self._check_age()
         return self.table
 
-    @property
-    def wrong_answers(self) -> int:
-        """The number of wrong answers of the generation so far."""
-        return self._verifier.wrong
-
-    def overlay_names(self) -> int:
-        """The number of changed names in all namespaces."""
-        return sum(len(follower.overlay) for follower in self.followers.values())
-
     async def answer(self, request: ListingRequest, selecting: frozenset[str] | None = None) -> ServedAnswer:
         """The answer to a request, of the catalogue's state at some moment after the request came.
 
@@ -146,7 +144,7 @@ class ServedGeneration:
         if pattern is not None and not pattern.supported:
             raise PassToNextLister("unsupported_pattern", f"unsupported pattern: {pattern.reason}")
         namespace = str(request.namespace)
-        if namespace not in self._namespaces:
+        if namespace not in self.generation.manifest.namespaces:
             raise PassToNextLister(
                 "namespace", f"generation {self.generation.id[:12]} does not have {namespace}"
             )
@@ -164,7 +162,7 @@ class ServedGeneration:
                 "property_keys",
                 f"the broker selects by {_listed(selecting)}, the generation by {_listed(self.property_keys)}",
             )
-        await self._verifier.verify(question, answer, pattern)
+        await self.verifier.verify(question, answer, pattern)
         try:
             log = await self._log()
             if log is None:
@@ -182,8 +180,9 @@ class ServedGeneration:
             return ServedAnswer(answer.selection, answer.topics_hash, str(version), stale)
         # After a restart of the overlay the same version numbers mean other states.
         key = self._serial + follower.restarts.to_bytes(8) + question.key
-        asked = _Asked(key, request.mode, pattern, pairs, overlay, version)
-        selection = await self._now(asked, answer.selection)
+        selection = await self._now(
+            key, version.number, answer.selection, overlay, request.mode, pattern, pairs
+        )
         return ServedAnswer(selection, selection.topics_hash, str(version), stale)
 
     def _unknown(self, question: CanonicalQuestion) -> str:
@@ -202,7 +201,7 @@ class ServedGeneration:
     async def warm(self, namespaces: list[str]) -> None:
         """Read the changes of these namespaces before questions wait for them."""
         for name in namespaces:
-            if name in self._namespaces:
+            if name in self.generation.manifest.namespaces:
                 try:
                     log = await self._log()
                     if log is not None:
@@ -223,9 +222,19 @@ class ServedGeneration:
             )
         return follower
 
-    async def _now(self, asked: _Asked, base: Selection) -> Selection:
-        """The generation's answer with the changes that concern it: a kept answer has them already."""
-        key, number = asked.key, asked.version.number
+    async def _now(
+        self,
+        key: bytes,
+        number: int,
+        base: Selection,
+        overlay: Overlay,
+        mode: Mode,
+        pattern: TopicsPattern | None,
+        properties: Mapping[str, str],
+    ) -> Selection:
+        """The generation's answer with the changes that concern it, at version ``number``: a kept answer has some of
+        them already. ``key`` is the cache's.
+        """
         kept = self._answers.get(key)
         before, after = base, -1
         if kept is not None and kept.number <= number:
@@ -234,54 +243,55 @@ class ServedGeneration:
                 before = kept.selection
             if after == number:
                 return before
-        matching = await asked.matching(after)
+        match = partial(overlay.matching, mode, pattern, after=after)
+        matching = match() if overlay.matching_is_quick(pattern) else await asyncio.to_thread(match)
         if not len(matching):
-            self._answers.put(key, number, None if before is base else before)
+            self._keep(key, number, base, before)
             return before
-        splice = partial(self._splice, asked, base, before, matching)
+        put = partial(overlay.put_into, before, matching, properties)
+
+        async def splice() -> Selection:
+            selection = await self._spliced(before, matching, put)
+            self._keep(key, number, base, selection)
+            return selection
+
         return await self._splicing.result((key, number), splice)
 
-    async def _splice(
-        self, asked: _Asked, base: Selection, before: Selection, matching: Selection
+    async def _spliced(
+        self, before: Selection, matching: Selection, put: Callable[[], Selection]
     ) -> Selection:
-        """``before`` with the changes of the names that the question's mode and pattern match."""
+        """The result of ``put``, for which there is room."""
         count = len(matching)
         size = before.changes_size(count) + matching.fields_size + 8 * count
-        if not self._answers.made.claim(size):
+        if not self._answers.claim(size):
             raise PassToNextLister("answers_limit", f"an answer of {size} bytes does not fit into answers")
         try:
-            make = partial(asked.overlay.put_into, before, matching, asked.properties)
             quick = size <= _QUICK_BYTES and count <= _QUICK_NAMES
-            selection = make() if quick else await asyncio.to_thread(make)
+            return put() if quick else await asyncio.to_thread(put)
         finally:
-            self._answers.made.give_back(size)
-        self._answers.put(asked.key, asked.version.number, None if selection is base else selection)
-        return selection
+            self._answers.give_back(size)
+
+    def _keep(self, key: bytes, number: int, base: Selection, selection: Selection) -> None:
+        """Keep an answer unless a later version's is kept."""
+        old = self._answers.get(key)
+        if old is not None and old.number > number:
+            return
+        if selection is base:
+            self._answers.put(key, CachedAnswer(number, None))
+        else:
+            size, parts = selection.remembered_bytes, selection.listing.memory
+            self._answers.put(key, CachedAnswer(number, selection), size, parts=parts)
+
+    def overlay_names(self) -> int:
+        """The number of changed names in all namespaces."""
+        return sum(len(follower.overlay) for follower in self.followers.values())
 
     def close(self) -> None:
         """Cancel running work. The map ends when nobody has a part of the generation."""
-        self._verifier.close()
+        self.verifier.close()
         self._splicing.close()
 
 
 def _listed(keys: Iterable[str]) -> str:
     """Property keys in words."""
     return ", ".join(sorted(keys))[:200] or "no properties"
-
-
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """A question, and the changes for its answer. ``key`` is the cache's."""
-
-    key: bytes
-    mode: Mode
-    pattern: TopicsPattern | None
-    properties: Mapping[str, str]
-    overlay: Overlay
-    version: CatalogVersion
-
-    async def matching(self, after: int) -> Selection:
-        """The names of the overlay that the mode and the pattern match, and that changed after version ``after``."""
-        if self.overlay.matching_is_quick(self.pattern):
-            return self.overlay.matching(self.mode, self.pattern, after=after)
-        return await asyncio.to_thread(self.overlay.matching, self.mode, self.pattern, after=after)

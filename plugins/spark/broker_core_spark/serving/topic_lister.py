@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from broker_core import TopicListingResult
-from broker_core_spark.serving.answer_cache import AnswerCache
+from broker_core import BoundedCache, TopicListingResult
 from broker_core_spark.serving.changes.change_log_finder import ChangeLogFinder
 from broker_core_spark.serving.generation_refresher import GenerationRefresher
 from broker_core_spark.serving.metrics import AnswerCounts, ServingMetrics
 from broker_core_spark.serving.opened.generation import Generation
 from broker_core_spark.serving.pass_to_next_lister import PassToNextLister
-from broker_core_spark.serving.served_generation import ServedGeneration
+from broker_core_spark.serving.served_generation import CachedAnswer, ServedGeneration
 from broker_core_spark.settings import SparkSettings
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ class PrecomputedTopicLister:
         self.counts = AnswerCounts()
         self._broker = broker
         self._settings = settings
-        self._answers = AnswerCache(settings.answers)
+        self._answers = BoundedCache[bytes, CachedAnswer](settings.answers)
         self._selecting: frozenset[str] | None = broker.selecting_keys
         #: The refresher of the served generation.
         self.refresher = GenerationRefresher(

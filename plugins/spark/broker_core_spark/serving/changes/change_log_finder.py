@@ -31,7 +31,7 @@ class ChangeLogFinder:
         self._timeout = timeout
         self.static = static
         self._found: ChangeLog | None = None
-        self._failure: PassToNextLister | None = None
+        self._why_none = ("", "")
         self._not_before = float("-inf")
 
     def follows(self, manifest: Manifest) -> bool:
@@ -55,17 +55,15 @@ class ChangeLogFinder:
                 return None
             raise PassToNextLister("no_change_log", "nobody here has a change log")
         clock = asyncio.get_running_loop().time
-        if self._failure is not None and clock() < self._not_before:
-            raise self._failure
-        self._failure = await self._look(logs, manifest.catalogue_id)
-        self._not_before = clock() + _ASK_AGAIN
-        if self._found is not None:
-            return self._found
-        assert self._failure is not None
-        raise self._failure
+        if clock() >= self._not_before:
+            self._found, self._why_none = await self._look(logs, manifest.catalogue_id)
+            self._not_before = clock() + _ASK_AGAIN
+        if self._found is None:
+            raise PassToNextLister(*self._why_none)
+        return self._found
 
-    async def _look(self, logs: Sequence[ChangeLog], wanted: str) -> PassToNextLister | None:
-        """Find the log. Returns why there is none, if so."""
+    async def _look(self, logs: Sequence[ChangeLog], wanted: str) -> tuple[ChangeLog | None, tuple[str, str]]:
+        """The log, or why there is none."""
         others, unreachable = [], []
         for log in logs:
             try:
@@ -75,11 +73,8 @@ class ChangeLogFinder:
                 unreachable.append(f"{log.name}: {str(error) or 'no answer'}")
                 continue
             if found == wanted:
-                self._found = log
-                return None
+                return log, ("", "")
             others.append(f"{log.name} is {found}")
         if unreachable:
-            return PassToNextLister("unreachable", "; ".join(unreachable))
-        return PassToNextLister(
-            "other_catalogue", f"the generation is of catalogue {wanted}; {'; '.join(others)}"
-        )
+            return None, ("unreachable", "; ".join(unreachable))
+        return None, ("other_catalogue", f"the generation is of catalogue {wanted}; {'; '.join(others)}")

@@ -45,25 +45,21 @@ class NamespaceFollower:
         self._limit = limit
         self._timeout = timeout
         self._reads = SharedTasks[None]()  # by restart
-        self._ended: PassToNextLister | None = None
         self._began = version
         #: The state that :attr:`overlay` leads to.
         self.version = version
         self.overlay = Overlay.nothing(namespace, self._keys)
+        #: The reason why the namespace cannot be followed any more, and its detail.
+        self.ended: tuple[str, str] | None = None
         #: Number of restarts of :attr:`overlay`. Version numbers before and after a restart are not comparable.
         self.restarts = 0
         #: Time of the event loop at which :attr:`version` was last known to be current.
         self.current_at = float("-inf")
 
-    @property
-    def ended(self) -> str | None:
-        """The reason why the namespace cannot be followed any more, or ``None``."""
-        return None if self._ended is None else self._ended.reason
-
     async def current(self, log: ChangeLog) -> tuple[Overlay, CatalogVersion]:
         """The changes up to a state that the catalogue had after this call. Raises :exc:`PassToNextLister`."""
-        if self._ended is not None:
-            raise self._ended
+        if self.ended is not None:
+            raise PassToNextLister(*self.ended)
         asked_at = asyncio.get_running_loop().time()
         known = self.version
         try:
@@ -117,9 +113,8 @@ class NamespaceFollower:
             # A restore may have lost the state that was read last and kept the generation's.
             if self.version is since:
                 self._restart()
-            since, before = self._began, Overlay.nothing(self._namespace, self._keys)
-            async with asyncio.timeout(self._timeout):
-                changes = await log.changes(self._namespace, since)
+            await self._read(log)
+            return
         if isinstance(changes, Gap):
             if changes.version.catalog_id != since.catalog_id:
                 raise PassToNextLister("other_catalogue", changes.reason)
@@ -141,5 +136,5 @@ class NamespaceFollower:
 
     def _end(self, reason: str, detail: str) -> PassToNextLister:
         """Give the namespace up: the log only loses its beginning, and changed names only get more."""
-        self._ended = PassToNextLister(reason, f"{self._namespace}: {detail}")
-        return self._ended
+        self.ended = reason, f"{self._namespace}: {detail}"
+        return PassToNextLister(*self.ended)

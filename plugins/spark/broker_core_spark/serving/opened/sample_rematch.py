@@ -32,28 +32,24 @@ def rematch_sample(
     Picked names must match. Other names must not, except for selectors with properties, which segments do not have.
     Raises :exc:`InvalidGeneration` for the first wrong one.
     """
+    every = np.arange(len(run.names)) if among is None else among
     for selector in random.sample(selectors, min(sample, len(selectors))):
-        index = run.index(selector.key)
-        picked = (0, 0) if index is None else run.picked(index)
-        count = picked[1] - picked[0] if isinstance(picked, tuple) else len(picked)
-        some = [random.randrange(count) for _ in range(min(_NAMES, count))]
-        inside = [picked[0] + at if isinstance(picked, tuple) else int(picked[at]) for at in some]
-        every = range(len(run.names)) if among is None else among
-        others = [int(every[random.randrange(len(every))]) for _ in range(min(_NAMES, len(every)))]
-        rows = np.array(inside + others, np.int64)
-        if selector.pattern is None:
-            matches: Array = np.ones(len(rows), bool)
-        else:
-            matches = _matches(run, selector.pattern, rows)
-        wrong = matches[: len(inside)].argmin() if inside and not matches[: len(inside)].all() else None
-        if wrong is not None:
-            raise _refused(run, int(rows[wrong]), selector, "is picked by", "does not match it")
-        if selector.properties:
-            continue
-        is_picked = _contains(picked, rows)
-        if (matches & ~is_picked).any():
-            at = int(rows[int((matches & ~is_picked).argmax())])
-            raise _refused(run, at, selector, "is not picked by", "matches it")
+        picked = run.rows(selector.key)
+        rows = np.concatenate([_some(picked, random), _some(every, random)])
+        matches = (
+            np.ones(len(rows), bool) if selector.pattern is None else _matches(run, selector.pattern, rows)
+        )
+        is_picked = np.isin(rows, picked)
+        wrong, missing = rows[is_picked & ~matches], rows[matches & ~is_picked]
+        if len(wrong):
+            raise _refused(run, int(wrong[0]), selector, "is picked by", "does not match it")
+        if len(missing) and not selector.properties:
+            raise _refused(run, int(missing[0]), selector, "is not picked by", "matches it")
+
+
+def _some(rows: Array, random: Random) -> Array:
+    """A few of these rows."""
+    return rows[[random.randrange(len(rows)) for _ in range(min(_NAMES, len(rows)))]]
 
 
 def _matches(run: SegmentRun, text: str, rows: Array) -> Array:
@@ -67,13 +63,6 @@ def _matches(run: SegmentRun, text: str, rows: Array) -> Array:
         ) from None
     result: Array = found.to_numpy(zero_copy_only=False)
     return result
-
-
-def _contains(picked: tuple[int, int] | Array, rows: Array) -> Array:
-    if isinstance(picked, tuple):
-        inside: Array = (rows >= picked[0]) & (rows < picked[1])
-        return inside
-    return np.isin(rows, picked)
 
 
 def _refused(run: SegmentRun, row: int, selector: NameSelector, is_what: str, but: str) -> InvalidGeneration:
