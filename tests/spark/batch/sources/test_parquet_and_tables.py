@@ -12,8 +12,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from broker_core_spark.batch.build_errors import InvalidCatalogue
-from broker_core_spark.batch.sources.parquet_and_tables import TableSource, texts_of
+from broker_core_spark.batch.build_errors import InvalidCatalogue, NothingToKeep
+from broker_core_spark.batch.sources import parquet_and_tables
+from broker_core_spark.batch.sources.parquet_and_tables import (
+    TableSource,
+    changed_names,
+    in_namespaces,
+    texts_of,
+)
 from broker_core_spark.batch.sources.pinned_table import PinnedTable
 from broker_core_spark.batch.staging.staging_area import StagingArea
 from tests.support.catalogue_chains import Name, check_chain
@@ -212,3 +218,110 @@ def test_random_chains_of_changes_of_a_table_with_versions(
     table = _VersionedTable(spark)
     monkeypatch.setattr(TableSource, "_pinned", lambda *_: table.pinned())
     check_chain(spark, table, tmp_path, seed=21)
+
+
+ROWS = [
+    ("persistent://a/b/full", None),
+    ("non-persistent://a/b/other", None),
+    ("persistent://a/b-1/full", None),
+    ("persistent://x/y/full", None),
+    ("local", "a/b"),
+    ("persistent://a/b/said", "a/b"),
+    ("local", "x/y"),
+    ("local", None),
+]
+
+
+@pytest.mark.parametrize("more", [0, 40])
+def test_rows_of_the_asked_namespaces_are_read(spark: SparkSession, more: int) -> None:
+    from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+
+    frame = spark.createDataFrame(ROWS, "name string, namespace string")
+    asked = ["a/b", *(f"other/ns-{number}" for number in range(more))]
+
+    def read(*, column: bool, default: str | None) -> list[int]:
+        namespace = F.col("namespace") if column else None
+        chosen = frame.filter(in_namespaces(F.col("name"), namespace, asked, default))
+        return sorted(ROWS.index((row["name"], row["namespace"])) for row in chosen.collect())
+
+    # Nobody can say where the last one belongs: staging says so.
+    assert read(column=True, default=None) == [0, 1, 4, 5, 7]
+    assert read(column=True, default="a/b") == [0, 1, 4, 5, 7]
+    assert read(column=True, default="x/y") == [0, 1, 4, 5]
+    assert read(column=False, default=None) == [0, 1, 5]
+    assert read(column=False, default="x/y") == [0, 1, 5]
+    assert read(column=False, default="a/b") == [0, 1, 4, 5, 6, 7]
+
+
+def test_the_condition_goes_down_to_parquet(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+
+    names = pa.array([f"persistent://a/ns-{number:02}/t" for number in range(50)])
+    places = pa.array([f"a/ns-{number:02}" for number in range(50)])
+    pq.write_table(pa.table({"name": names, "namespace": places}), tmp_path / "t.parquet")
+    frame = spark.read.parquet(str(tmp_path / "t.parquet"))
+    for namespace, pushed in (
+        (None, "StringStartsWith(name,"),
+        ("namespace", "In(namespace"),
+    ):
+        column = None if namespace is None else F.col(namespace)
+        chosen = frame.filter(in_namespaces(F.col("name"), column, ["a/ns-07", "a/ns-08"]))
+        chosen.explain()
+        (line,) = [line for line in capsys.readouterr().out.splitlines() if "PushedFilters" in line]
+        assert pushed in line.partition("PushedFilters")[2]
+        assert chosen.count() == 2
+
+
+_CHANGED = "name string, namespace string, domain string, _change_type string, p0 string"
+Row = tuple[str | None, str | None, str | None, str, str | None]
+
+
+def changes(spark: SparkSession, rows: list[Row]) -> DataFrame:
+    return spark.createDataFrame(rows, _CHANGED).coalesce(1)
+
+
+def test_rows_that_were_moved_did_not_change(spark: SparkSession) -> None:
+    rows: list[Row] = [
+        ("moved", "a/b", None, "DELETE", "eu"),
+        ("moved", "a/b", None, "INSERT", "eu"),
+        ("there and back", "a/b", None, "delete", None),
+        ("there and back", "a/b", None, "insert", None),
+        ("twice now", "a/b", None, "INSERT", None),
+        ("twice now", "a/b", None, "DELETE", None),
+        ("twice now", "a/b", None, "INSERT", None),
+        ("gone", "a/b", "non-persistent", "DELETE", None),
+        ("persistent://a/c/full", None, None, "INSERT", None),
+        ("full", "a/c", None, "INSERT", None),
+        ("changed", "a/b", None, "update_preimage", "eu"),
+        ("changed", "a/b", None, "update_postimage", "us"),
+    ]
+    found = changed_names(changes(spark, rows), None)
+    assert found == {
+        "a/b": {("non-persistent", "gone"), ("persistent", "changed"), ("persistent", "twice now")},
+        "a/c": {("persistent", "full")},
+    }
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        ((None, None, None, "INSERT", None), r"no name \(null\)"),
+        (("local", None, None, "DELETE", None), "without a namespace"),
+        (("persistent://a/b", None, None, "INSERT", None), "expected domain"),
+    ],
+)
+def test_rows_that_are_no_topics(spark: SparkSession, row: Row, reason: str) -> None:
+    with pytest.raises(NothingToKeep, match=f"a changed row is no topic: .*{reason}"):
+        changed_names(changes(spark, [row]), None)
+
+
+def test_many_names_are_not_collected(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parquet_and_tables, "MOST_NAMES", 2)
+    rows: list[Row] = [(f"t{number}", None, None, "INSERT", None) for number in range(3)]
+    assert changed_names(changes(spark, rows[:2]), "a/b") == {
+        "a/b": {("persistent", "t0"), ("persistent", "t1")}
+    }
+    with pytest.raises(NothingToKeep, match="more than 2 names changed"):
+        changed_names(changes(spark, rows), "a/b")

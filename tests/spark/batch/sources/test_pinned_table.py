@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
 import pytest
 
-from broker_core_spark.batch.sources.pinned_table import name_and_version
+from broker_core_spark.batch.build_errors import NothingToKeep
+from broker_core_spark.batch.sources.pinned_table import name_and_version, pin_column
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 @pytest.mark.parametrize(
@@ -22,3 +29,25 @@ from broker_core_spark.batch.sources.pinned_table import name_and_version
 )
 def test_the_version_is_said_as_in_sql(table: str, expected: tuple[str, int | None]) -> None:
     assert name_and_version(table) == expected
+
+
+def test_times_and_numbers_are_versions(spark: SparkSession) -> None:
+    began = datetime(2026, 3, 1, tzinfo=UTC)
+    rows = [
+        (f"t-{number}", began + timedelta(microseconds=number), number, number == 1) for number in range(4)
+    ]
+    frame = spark.createDataFrame(
+        [*rows, ("never", None, None, None)], "name string, at timestamp, n int, deleted boolean"
+    )
+    for column in ("at", "n"):
+        early, now = pin_column(frame.where("n < 2 OR n IS NULL"), column), pin_column(frame, column)
+        changed = now.changed_rows(early.stamp).collect()
+        assert sorted(row["name"] for row in changed) == ["t-2", "t-3"]
+        assert {row["_change_type"] for row in changed} == {"insert"}
+        assert sorted(row["name"] for row in now.rows.collect()) == ["never", "t-0", "t-2", "t-3"]
+        with pytest.raises(NothingToKeep, match="a later state"):
+            early.changed_rows(now.stamp)
+    with pytest.raises(NothingToKeep, match="of another table"):
+        pin_column(frame, "n").changed_rows(pin_column(frame, "at").stamp)
+    empty = pin_column(frame.where("name = ''"), "n")
+    assert pin_column(frame, "n").changed_rows(empty.stamp).count() == 4

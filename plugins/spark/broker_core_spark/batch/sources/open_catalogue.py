@@ -10,11 +10,15 @@ from broker_core_spark.batch.build_errors import InvalidCatalogue
 from broker_core_spark.batch.source_address import is_table, path_of
 from broker_core_spark.batch.source_redaction import redacted_source
 from broker_core_spark.batch.sources.catalogue_source import CatalogueSource
+from broker_core_spark.batch.sources.joined_catalogues import JoinedCatalogues
+from broker_core_spark.batch.sources.names_file import NamesSource
+from broker_core_spark.batch.sources.parquet_and_tables import TableSource
+from broker_core_spark.batch.sources.postgres_database import PostgresSource
+from broker_core_spark.batch.sources.running_server import ServerSource
+from broker_core_spark.batch.sources.sqlite_catalogue import EmbeddedSource, is_embedded
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-    from broker_core_spark.batch.sources.running_server import ServerSource
 
 __all__ = ["check_catalogue", "open_catalogue"]
 
@@ -43,8 +47,6 @@ def open_catalogue(
     Raises :exc:`InvalidCatalogue`.
     """
     if not isinstance(source, str) and isinstance(source, Sequence):
-        from broker_core_spark.batch.sources.joined_catalogues import JoinedCatalogues
-
         if not source:
             raise InvalidCatalogue("no catalogue is given")
         opened = [
@@ -52,19 +54,33 @@ def open_catalogue(
             for one in source
         ]
         return opened[0] if len(opened) == 1 else JoinedCatalogues(opened)
-    if isinstance(source, str | RunningBroker):
-        _check_table(source, where, changes)
-    if isinstance(source, RunningBroker):
-        return _server(source, namespace)
-    if isinstance(source, str) and source.startswith(_POSTGRES):
-        from broker_core_spark.batch.sources.postgres_database import PostgresSource
-
-        return PostgresSource(source, spark)
-    if not isinstance(source, str) or is_table(source):
-        from broker_core_spark.batch.sources.parquet_and_tables import TableSource
-
+    if not isinstance(source, str | RunningBroker) or (
+        isinstance(source, str) and is_table(source) and not source.startswith(_POSTGRES)
+    ):
         return TableSource(source, spark, namespace, where, changes)
-    return _open_file(source, namespace)
+    if where is not None or changes is not None:
+        raise InvalidCatalogue(
+            f"{redacted_source(source)} is no table: --where and --changes are for rows of table:NAME and .parquet"
+        )
+    if isinstance(source, str) and source.startswith(_POSTGRES):
+        return PostgresSource(source, spark)
+    return _of_namespace(source, namespace)
+
+
+def _of_namespace(source: str | RunningBroker, namespace: str | None) -> CatalogueSource:
+    """A file, or the names of a namespace that a file or a server has."""
+    if isinstance(source, RunningBroker):
+        if namespace is None:
+            raise InvalidCatalogue(f"{source.url} is a running server: say of which namespace by --namespace")
+        return ServerSource(source, namespace)
+    path = path_of(source)
+    if not path.exists():
+        raise InvalidCatalogue(f"There is no catalogue {redacted_source(source)}")
+    if is_embedded(path):
+        return EmbeddedSource(path)
+    if namespace is None:
+        raise InvalidCatalogue(f"{source} is a file of names: say of which namespace by --namespace")
+    return NamesSource(path, namespace)
 
 
 def check_catalogue(
@@ -78,38 +94,7 @@ def check_catalogue(
 
     Nothing is read: a database and a table are not asked. A running server is, for one name.
     """
-    from broker_core_spark.batch.sources.running_server import ServerSource
-
     no_session: Any = None  # sources use it when they are read
     found = open_catalogue(source, spark=no_session, namespace=namespace, where=where, changes=changes)
     if isinstance(found, ServerSource):
         found.check()
-
-
-def _check_table(source: str | RunningBroker, *options: str | None) -> None:
-    if any(option is not None for option in options) and not (isinstance(source, str) and is_table(source)):
-        raise InvalidCatalogue(
-            f"{redacted_source(source)} is no table: --where and --changes are for rows of table:NAME and .parquet"
-        )
-
-
-def _server(server: RunningBroker, namespace: str | None) -> ServerSource:
-    from broker_core_spark.batch.sources.running_server import ServerSource
-
-    if namespace is None:
-        raise InvalidCatalogue(f"{server.url} is a running server: say of which namespace by --namespace")
-    return ServerSource(server, namespace)
-
-
-def _open_file(source: str, namespace: str | None) -> CatalogueSource:
-    from broker_core_spark.batch.sources.names_file import NamesSource
-    from broker_core_spark.batch.sources.sqlite_catalogue import EmbeddedSource, is_embedded
-
-    path = path_of(source)
-    if not path.exists():
-        raise InvalidCatalogue(f"There is no catalogue {redacted_source(source)}")
-    if is_embedded(path):
-        return EmbeddedSource(path)
-    if namespace is None:
-        raise InvalidCatalogue(f"{source} is a file of names: say of which namespace by --namespace")
-    return NamesSource(path, namespace)

@@ -21,7 +21,9 @@ import hashlib
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial, reduce
+from operator import or_
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -33,29 +35,35 @@ from broker_core_spark.arrow_columns import not_utf8
 from broker_core_spark.batch.build_errors import InvalidCatalogue, NothingToKeep
 from broker_core_spark.batch.progress.described_job import described_job
 from broker_core_spark.batch.progress.progress import SparkJob
-from broker_core_spark.batch.source_address import FRAME
+from broker_core_spark.batch.source_address import FRAME, is_table_name
 from broker_core_spark.batch.source_redaction import redacted_source
 from broker_core_spark.batch.sources.catalogue_source import CatalogueSnapshot, CatalogueSource
 from broker_core_spark.batch.sources.delta_changes import pin_delta
 from broker_core_spark.batch.sources.iceberg_changes import pin_iceberg
-from broker_core_spark.batch.sources.pinned_table import PinnedTable, at_version, name_and_version
-from broker_core_spark.batch.sources.rows_of_namespaces import in_namespaces
+from broker_core_spark.batch.sources.pinned_table import PinnedTable, at_version, name_and_version, pin_column
 from broker_core_spark.batch.sources.stage_rows import rows_by_place, without_namespace
-from broker_core_spark.batch.sources.table_changes import CHANGE, changed_names
-from broker_core_spark.batch.sources.version_column import pin_column
 from broker_core_spark.batch.spark.run_on_partitions import run_on_partitions
 from broker_core_spark.batch.spark.spark_errors import failing_to_read, spark_errors, spark_message
 from broker_core_spark.batch.staging.sorted_runs import SortedRun, SortedRunWriter
 from broker_core_spark.batch.staging.staging_area import StagingArea
+from broker_core_spark.format import DOMAIN_ORDER
 from broker_core_spark.store import ChangedName
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-__all__ = ["TableSnapshot", "TableSource"]
+__all__ = ["TableSnapshot", "TableSource", "changed_names", "in_namespaces"]
 
 _NAME_COLUMNS: Final = ("name", "topic")
 _JSON: Final = "json"
+#: The column with the kind of a row's change, in Iceberg and in Delta.
+CHANGE: Final = "_change_type"
+#: More changed names are not collected: the table is read in full.
+MOST_NAMES: Final = 1_000_000
+_CAME: Final = ("insert", "update_postimage", "update_after")
+#: Full names are compared with prefixes up to so many namespaces, which skips row groups of Parquet. With more they are
+#: looked up in a set, row by row.
+_PREFIXES: Final = 16
 #: Names that a condition has; more are joined with the table.
 _FEW_NAMES: Final = 1000
 _PIN: Final[Mapping[str, Callable[[SparkSession, str, int | None], PinnedTable]]] = {
@@ -95,49 +103,42 @@ class TableSource(CatalogueSource):
     def snapshot(self) -> Iterator[TableSnapshot]:
         """The table as its connector reads it, once."""
         with failing_to_read("catalogue", self.address, InvalidCatalogue):
-            frame, pinned, unversioned = self._opened()
-            columns = frame.columns  # the connector is asked here
+            table = self._opened()
+            _ = table.rows.columns  # the connector is asked here
             left_out = 0
             if self.where is not None:
                 with described_job(self.spark, SparkJob("count the rows that are left out")):
-                    left_out = frame.where(f"NOT coalesce(({self.where}), false)").count()
-                frame = frame.where(self.where)
-        yield TableSnapshot(self, frame, columns, pinned, unversioned, left_out)
+                    left_out = table.rows.where(f"NOT coalesce(({self.where}), false)").count()
+                table = replace(table, rows=table.rows.where(self.where))
+        yield TableSnapshot(self, table, table.unversioned, left_out)
 
-    def _opened(self) -> tuple[DataFrame, PinnedTable | None, str]:
-        """The rows, the table at a version, and why it is at none."""
-        table = self.address.removeprefix("table:")
-        if self.versions is not None:
-            if not isinstance(self.source, str):
-                pinned = pin_column(self.source, self.versions)
-            else:
-                rows = self.spark.table(table) if table != self.source else self.spark.read.parquet(table)
-                pinned = pin_column(rows, self.versions)
-            return pinned.rows, pinned, ""
+    def _opened(self) -> PinnedTable:
+        """The rows, at a version if the table has some."""
         if not isinstance(self.source, str):
-            return self.source, None, "a DataFrame has no versions"
-        if table == self.source:
-            return self.spark.read.parquet(table), None, "a Parquet file has no versions"
-        name, version = name_and_version(table)
-        frame = self.spark.table(name)
-        _ = frame.columns  # a table that is not there is an error of the source
-        found = self._pinned(name, version)
-        if isinstance(found, PinnedTable):
-            return found.rows, found, ""
-        return (frame if version is None else at_version(self.spark, name, version)), None, found
+            found = PinnedTable(self.source, unversioned="a DataFrame has no versions")
+        elif not is_table_name(self.source):
+            rows = self.spark.read.parquet(self.source)
+            found = PinnedTable(rows, unversioned="a Parquet file has no versions")
+        else:
+            name, version = name_and_version(self.source.removeprefix("table:"))
+            rows = self.spark.table(name) if version is None else at_version(self.spark, name, version)
+            _ = rows.columns  # a table that is not there is an error of the source
+            found = PinnedTable(rows) if self.versions is not None else self._pinned(rows, name, version)
+        return found if self.versions is None else pin_column(found.rows, self.versions)
 
-    def _pinned(self, name: str, version: int | None) -> PinnedTable | str:
-        """The table at a version, or why it is at none: it can be read without."""
+    def _pinned(self, rows: DataFrame, name: str, version: int | None) -> PinnedTable:
+        """The table at a version. Its ``rows`` are read if it is at none."""
         try:
-            rows = self.spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()
-            provider = next((row["data_type"] for row in rows if row["col_name"] == "Provider"), "")
-            if provider not in _PIN:
-                return "only Iceberg and Delta tables have versions"
-            return _PIN[provider](self.spark, name, version)
+            described = self.spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()
+            provider = next((row["data_type"] for row in described if row["col_name"] == "Provider"), "")
+            if provider in _PIN:
+                return _PIN[provider](self.spark, name, version)
+            unversioned = "only Iceberg and Delta tables have versions"
         except NothingToKeep as error:
-            return str(error)
+            unversioned = str(error)
         except spark_errors() as error:
-            return f"the version of the table is not known: {spark_message(error)}"
+            unversioned = f"the version of the table is not known: {spark_message(error)}"
+        return PinnedTable(rows, unversioned=unversioned)
 
 
 @dataclass
@@ -145,9 +146,7 @@ class TableSnapshot(CatalogueSnapshot):
     """The rows of a table, at a version if it has some. Tasks that make segments count repeated rows."""
 
     _source: TableSource
-    _frame: DataFrame
-    _columns: list[str]
-    _pinned: PinnedTable | None
+    _table: PinnedTable
     unversioned: str
     left_out: int
 
@@ -159,29 +158,31 @@ class TableSnapshot(CatalogueSnapshot):
         return (self._source.namespace or "") + condition
 
     def read(self, staging: StagingArea) -> list[SortedRun]:
-        work = _Ingest(staging, self._source.namespace, self._name_column)
-        rows = self._selected(self._of(self._frame, staging.namespaces), staging.property_keys)
+        work = partial(_ingest, staging, self._source.namespace, self._name_column)
+        rows = self._selected(self._of(self._table.rows, staging.namespaces), staging.property_keys)
         return run_on_partitions(rows, work, SparkJob("read the catalogue"))
 
     def version(self, _namespace: str) -> CatalogVersion | None:
-        if self._pinned is None:
+        if self.unversioned:
             return None
-        return CatalogVersion(self.catalogue_id, 0, f"{self._pinned.stamp} {self._made_by}")
+        return CatalogVersion(self.catalogue_id, 0, f"{self._table.stamp} {self._made_by}")
 
     def changes(
         self, since: Mapping[str, CatalogVersion], property_keys: Sequence[str]
     ) -> Mapping[str, Iterable[tuple[str, str]] | None]:
         stamps = {version.stamp for version in since.values()}
         stamp, _, made_by = stamps.pop().rpartition(" ")
-        if stamps or self._pinned is None:
+        if stamps or self.unversioned:
             raise NothingToKeep("the published generation is of several versions of the table")
         if made_by != self._made_by:
             raise NothingToKeep("the published generation was built with another --namespace or --where")
         try:
-            rows = self._of(self._pinned.changed_rows(stamp), since)
+            rows = self._of(self._table.changed_rows(stamp), since)
             if self._source.where is not None:
                 rows = rows.where(self._source.where)
-            found = changed_names(self._selected(rows, property_keys, CHANGE), self._source.namespace)
+            found = changed_names(
+                self._selected(rows, property_keys, CHANGE), self._source.namespace, self._name_column
+            )
         except spark_errors() as error:
             raise NothingToKeep(f"the changes of the table cannot be read: {spark_message(error)}") from error
         return {name: found.get(name, ()) for name in since}
@@ -197,7 +198,7 @@ class TableSnapshot(CatalogueSnapshot):
         written = sorted(
             {form for place, domain, local in names for form in (local, f"{domain}://{place}/{local}")}
         )
-        rows = self._of(self._frame, {place for place, _, _ in names})
+        rows = self._of(self._table.rows, {place for place, _, _ in names})
         name = F.col(self._name_column).cast("string")
         if len(written) <= _FEW_NAMES:  # which connectors look up in the statistics of files
             rows = rows.where(name.isin(*written))
@@ -210,37 +211,40 @@ class TableSnapshot(CatalogueSnapshot):
         except spark_errors() as error:
             raise InvalidCatalogue(f"the changed names cannot be read: {spark_message(error)}") from error
         found: dict[ChangedName, dict[str, str]] = {}
-        for batch in table.to_batches():
-            columns = _texts_of_rows(batch, property_keys, self._name_column)
-            for place, domain, locals_, values in rows_by_place(*columns, self._source.namespace):
-                for local, *own in zip(*(column.to_pylist() for column in (locals_, *values)), strict=True):
-                    row = {
-                        key: text for key, text in zip(property_keys, own, strict=True) if text is not None
-                    }
-                    if found.setdefault((place, domain, local), row) != row:
-                        raise InvalidCatalogue(
-                            f"{domain}://{place}/{local} has two values of a property that selects"
-                        )
+        batches, default = table.to_batches(), self._source.namespace
+        for place, domain, locals_, values in _rows_of_batches(
+            batches, property_keys, self._name_column, default
+        ):
+            for local, *own in zip(*(column.to_pylist() for column in (locals_, *values)), strict=True):
+                row = {key: text for key, text in zip(property_keys, own, strict=True) if text is not None}
+                if found.setdefault((place, domain, local), row) != row:
+                    raise InvalidCatalogue(
+                        f"{domain}://{place}/{local} has two values of a property that selects"
+                    )
         return {name: row for name, row in found.items() if name in names}
 
     @property
     def _name_column(self) -> str:
-        named = [column for column in _NAME_COLUMNS if column in self._columns]
-        if not named:
-            shown = redacted_source(self._source.address)
-            raise InvalidCatalogue(f"{shown}: no column 'name' among {', '.join(self._columns)[:500]}")
-        return named[0]
+        columns = self._table.rows.columns
+        for column in _NAME_COLUMNS:
+            if column in columns:
+                return column
+        shown = redacted_source(self._source.address)
+        raise InvalidCatalogue(f"{shown}: no column 'name' among {', '.join(columns)[:500]}")
 
     def _of(self, frame: DataFrame, namespaces: Collection[str] | None) -> DataFrame:
-        """The rows of these namespaces."""
+        """The rows of these namespaces. Raises :exc:`InvalidCatalogue` if none can be known to be in one."""
         if namespaces is None:
             return frame
         from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
         name = F.col(self._name_column)
-        has_namespace = "namespace" in self._columns
+        has_namespace = "namespace" in self._table.rows.columns
         if not has_namespace and self._source.namespace is None:
-            self._check_full(name)
+            rows = self._table.rows.select(name.cast("string").alias("name")).head(1)
+            shown = rows[0]["name"] if rows else None
+            if shown is not None and "/" not in shown:  # not one would be in a namespace
+                raise InvalidCatalogue(without_namespace(shown))
         return frame.filter(
             in_namespaces(
                 name,
@@ -250,30 +254,19 @@ class TableSnapshot(CatalogueSnapshot):
             )
         )
 
-    def _check_full(self, name: Column) -> None:
-        """Raise :exc:`InvalidCatalogue` if the names are local: not one would be in a namespace."""
-        rows = self._frame.select(name.cast("string").alias("name")).head(1)
-        shown = rows[0]["name"] if rows else None
-        if shown is not None and "/" not in shown:
-            raise InvalidCatalogue(without_namespace(shown))
-
     def _selected(self, frame: DataFrame, property_keys: Sequence[str], *more: str) -> DataFrame:
         """``name``, ``namespace``, ``domain``, ``more`` columns, and a column for each selecting property."""
         from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
         from pyspark.sql.types import MapType, StringType, StructType
 
         text = StringType()
-
-        def optional(column: str) -> Column:
-            return F.col(column).cast(text) if column in self._columns else F.lit(None).cast(text)
-
-        wanted: list[Column | str] = [
-            F.col(self._name_column).alias("name"),
-            optional("namespace").alias("namespace"),
-            optional("domain").alias("domain"),
-            *more,
-        ]
-        kind = self._frame.schema["properties"].dataType if "properties" in self._columns else None
+        types = {field.name: field.dataType for field in self._table.rows.schema}
+        wanted: list[Column | str] = [F.col(self._name_column).alias("name")]
+        for column in ("namespace", "domain"):
+            value = F.col(column) if column in types else F.lit(None)
+            wanted.append(value.cast(text).alias(column))
+        wanted += more
+        kind = types.get("properties")
         properties = F.col("properties")
         if property_keys and not isinstance(kind, MapType | StructType | None):
             # The JSON text is parsed when it is staged.
@@ -284,36 +277,91 @@ class TableSnapshot(CatalogueSnapshot):
         return frame.select(*wanted)
 
 
-@dataclass(frozen=True, slots=True)
-class _Ingest:
-    """Stages the rows of a partition. Pickled by reference into the executors."""
+def in_namespaces(
+    name: Column, namespace: Column | None, namespaces: Sequence[str], default: str | None = None
+) -> Column:
+    """Whether a row is in one of the namespaces, or may be: then reading it raises its error.
 
-    staging: StagingArea
-    namespace: str | None
-    name_column: str = "name"
+    ``namespace`` is the column for local names, ``default`` the namespace of local names without one. A full name has
+    its own namespace. A name with neither is kept, because its namespace is unknown. Connectors can push the condition
+    down.
+    """
+    from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[SortedRun]:
-        writer = SortedRunWriter(self.staging)
-        before = 0
-        for batch in batches:
-            columns = _texts_of_rows(batch, self.staging.property_keys, self.name_column, before)
-            before += len(batch)
-            for place in rows_by_place(*columns, self.namespace, self.staging.namespaces):
-                writer.add(*place)
-        yield from writer.finish()
+    if len(namespaces) <= _PREFIXES:
+        prefixes = [f"{domain}://{one}/" for one in namespaces for domain in DOMAIN_ORDER]
+        without = reduce(or_, [name.startswith(prefix) for prefix in prefixes], F.lit(False))
+    else:
+        place = F.substring_index(F.substring_index(name, "/", 4), "://", -1)
+        without = place.isin(*namespaces)
+    # Full names without a namespace beside them, and local names of the default one.
+    if default in namespaces or (default is None and namespace is not None):
+        without = without | ~name.contains("/")
+    if namespace is None:
+        return without
+    return namespace.isin(*namespaces) | (namespace.isNull() & without)
 
 
-def _texts_of_rows(
-    batch: pa.RecordBatch, property_keys: Sequence[str], name_column: str, before: int = 0
-) -> tuple[pa.LargeStringArray, pa.LargeStringArray, pa.LargeStringArray, list[pa.LargeStringArray]]:
-    """Names, namespaces, domains and the values of each key of selected rows, after ``before`` others."""
-    columns = (name_column, "namespace", "domain", *("properties" for _ in batch.columns[3:]))
-    name, namespace, domain, *values = (
-        texts_of(column, title, before) for column, title in zip(batch.columns, columns, strict=True)
-    )
-    if batch.schema.names[-1] == _JSON:
-        values = values_of_texts(values[0], property_keys)
-    return name, namespace, domain, values
+def changed_names(
+    rows: DataFrame, default_namespace: str | None, name_column: str = "name"
+) -> dict[str, set[tuple[str, str]]]:
+    """(domain, local name) of the names in rows that came or went, by namespace.
+
+    ``rows`` has the columns that are staged, and ``_change_type``. A row that came as often as it went did not change:
+    it was written to another file. Raises :exc:`NothingToKeep` for a row that is no topic, and for too many names.
+    """
+    from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+
+    columns = [column for column in rows.columns if column != CHANGE]
+    sign = F.when(F.lower(F.col(CHANGE)).isin(*_CAME), 1).otherwise(-1)
+    changed = rows.groupBy(*columns).agg(F.sum(sign).alias("times")).where("times <> 0")
+    names = changed.select("name", "namespace", "domain").distinct().limit(MOST_NAMES + 1)
+    with described_job(rows.sparkSession, SparkJob("read the changes of the table")):
+        table = names.toArrow()
+    if len(table) > MOST_NAMES:
+        raise NothingToKeep(f"more than {MOST_NAMES:,} names changed")
+    found: dict[str, set[tuple[str, str]]] = {}
+    try:
+        # Rows that a full build refuses are not accepted here.
+        for place, kind, locals_, _ in _rows_of_batches(
+            table.to_batches(), (), name_column, default_namespace
+        ):
+            found.setdefault(place, set()).update((kind, local) for local in locals_.to_pylist())
+    except InvalidCatalogue as error:
+        raise NothingToKeep(f"a changed row is no topic: {error}") from error
+    return found
+
+
+def _ingest(
+    staging: StagingArea, default_namespace: str | None, name_column: str, batches: Iterator[pa.RecordBatch]
+) -> Iterator[SortedRun]:
+    """Stages the selected rows of a partition. Pickled by reference into the executors."""
+    writer = SortedRunWriter(staging)
+    for place in _rows_of_batches(
+        batches, staging.property_keys, name_column, default_namespace, staging.namespaces
+    ):
+        writer.add(*place)
+    yield from writer.finish()
+
+
+def _rows_of_batches(
+    batches: Iterable[pa.RecordBatch],
+    property_keys: Sequence[str],
+    name_column: str,
+    default_namespace: str | None,
+    wanted: Collection[str] | None = None,
+) -> Iterator[tuple[str, str, pa.LargeStringArray, list[pa.LargeStringArray]]]:
+    """The selected rows of batches, as of :func:`rows_by_place`."""
+    before = 0
+    for batch in batches:
+        titles = (name_column, "namespace", "domain", *("properties" for _ in batch.columns[3:]))
+        name, namespace, domain, *values = (
+            texts_of(column, title, before) for column, title in zip(batch.columns, titles, strict=True)
+        )
+        if batch.schema.names[-1] == _JSON:
+            values = values_of_texts(values[0], property_keys)
+        before += len(batch)
+        yield from rows_by_place(name, namespace, domain, values, default_namespace, wanted)
 
 
 def texts_of(column: pa.Array, title: str, before: int = 0) -> pa.LargeStringArray:

@@ -1,23 +1,38 @@
-"""Tables of formats with versions, each at one of its versions."""
+"""Tables with versions, each at one of its versions.
+
+A version is one of the table's format, or the greatest value in a column of versions: a number, or a time, that grows
+with each change. Then a row stays in the table: a topic that has gone has ``true`` in its column ``deleted``, and
+neither the name nor the namespace of a row changes. A stamp has the column and that value.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from broker_core_spark.batch.build_errors import InvalidCatalogue, NothingToKeep
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["PinnedTable", "at_version", "name_and_version"]
+__all__ = ["PinnedTable", "at_version", "name_and_version", "pin_column"]
 
 _VERSION: Final = re.compile(r"(?P<name>.*\S)\s+version\s+as\s+of\s+(?P<version>[0-9]{1,19})", re.IGNORECASE)
+#: The version of a row that has none: it never changed.
+_LEAST: Final = -(2**63)
+_DELETED: Final = "deleted"
+
+
+def _unknown(_stamp: str) -> DataFrame:
+    raise NothingToKeep("the table has no versions")
 
 
 @dataclass(frozen=True, slots=True)
 class PinnedTable:
-    """A table at one version: all ``rows``, with its columns.
+    """A table at one version: all ``rows``, with its columns; or at none, and why it is ``unversioned``.
 
     ``stamp`` distinguishes the version from all others of this table and of any other. ``changed_rows`` gives the rows
     that came and went after the version of a stamp, as in column ``_change_type``. A row that was only moved to another
@@ -26,8 +41,9 @@ class PinnedTable:
     """
 
     rows: DataFrame
-    stamp: str
-    changed_rows: Callable[[str], DataFrame]
+    stamp: str = ""
+    changed_rows: Callable[[str], DataFrame] = _unknown
+    unversioned: str = ""
 
 
 def name_and_version(table: str) -> tuple[str, int | None]:
@@ -39,3 +55,40 @@ def name_and_version(table: str) -> tuple[str, int | None]:
 def at_version(spark: SparkSession, name: str, version: int) -> DataFrame:
     """The rows of a table at a version."""
     return spark.read.option("versionAsOf", version).table(name)
+
+
+def pin_column(rows: DataFrame, column: str) -> PinnedTable:
+    """The rows of now. Raises :exc:`InvalidCatalogue` for a column that is not there, or of another type."""
+    from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+    from pyspark.sql.types import IntegralType, TimestampType
+
+    if column not in rows.columns:
+        raise InvalidCatalogue(
+            f"no column {column!r:.100} with versions among {', '.join(rows.columns)[:500]}"
+        )
+    kind = rows.schema[column].dataType
+    if isinstance(kind, TimestampType):
+        number = F.unix_micros(F.col(f"`{column}`"))
+    elif isinstance(kind, IntegralType):
+        number = F.col(f"`{column}`").cast("bigint")
+    else:
+        raise InvalidCatalogue(
+            f"the column {column!r:.100} with versions is of the type {kind.simpleString():.100}: whole numbers, or "
+            "times with a zone, are expected"
+        )
+    value = F.coalesce(number, F.lit(_LEAST))
+    found = rows.agg(F.max(value).alias("greatest")).collect()[0]["greatest"]
+    greatest = _LEAST if found is None else int(found)
+    head = f"column {hashlib.sha256(column.encode()).hexdigest()[:16]}"
+
+    def changed_rows(since: str) -> DataFrame:
+        known, _, before = since.rpartition(" ")
+        if known != head or int(before) > greatest:
+            raise NothingToKeep(
+                "the published generation is of another table, or of a later state of this one"
+            )
+        return rows.where(value > int(before)).withColumn("_change_type", F.lit("insert"))
+
+    # Rows that others change meanwhile are among those of the next time, too.
+    here = rows.where(f"NOT coalesce({_DELETED}, false)") if _DELETED in rows.columns else rows
+    return PinnedTable(here, f"{head} {greatest}", changed_rows)

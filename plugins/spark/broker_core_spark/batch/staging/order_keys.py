@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from typing import Final, Protocol
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +17,6 @@ from broker_core_spark.format import DOMAIN_ORDER
 __all__ = [
     "NAMESPACE_END",
     "KeyRanges",
-    "SortedKeys",
     "end_of_namespace",
     "first_of_namespace",
     "first_row",
@@ -97,15 +96,11 @@ def local_names(keys: pa.LargeBinaryArray, namespace: str) -> pa.LargeStringArra
     return EncodedNames.names_of_key(without_head(keys, len(namespace.encode()) + 2))
 
 
-class SortedKeys(Protocol):
-    """A sorted column of keys."""
+def segment_ids(cuts: Sequence[bytes] | pa.LargeBinaryArray, keys: pa.LargeBinaryArray) -> Array:
+    """The number of each key's segment (int64): how many of the sorted ``cuts`` are not after the key.
 
-    def __len__(self) -> int: ...
-    def take(self, rows: pa.Int64Array) -> pa.LargeBinaryArray: ...
-
-
-def segment_ids(cuts: Sequence[bytes] | SortedKeys, keys: pa.LargeBinaryArray) -> Array:
-    """The number of each key's segment (int64): how many of the sorted ``cuts`` are not after the key."""
+    In place of a column of cuts, anything with a length that can ``take`` rows of one will do.
+    """
     # Binary search for all keys together.
     low = np.zeros(len(keys), np.int64)
     if not len(cuts) or not len(keys):
