@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from broker_core.errors import BrokerCoreError
 from broker_core_spark.batch.build_errors import InvalidCatalogue
+from broker_core_spark.batch.job import BuildResult, build
 from broker_core_spark.batch.sources.names_file import NamesSource
 from broker_core_spark.batch.sources.open_catalogue import check_catalogue, open_catalogue
 from broker_core_spark.batch.sources.parquet_and_tables import TableSource
 from broker_core_spark.batch.sources.postgres_database import PostgresSource
 from broker_core_spark.batch.sources.sqlite_catalogue import EmbeddedSource
-from tests.support.spark_catalogues import fill
+from tests.support.spark_catalogues import fill, write_patterns
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 NO_SPARK = cast(Any, None)  # nothing is read before a snapshot
 
@@ -60,3 +66,30 @@ def test_what_is_known_before_spark_starts(tmp_path: Path) -> None:
     for source in (str(tmp_path / "names"), "table:a.b.c"):
         with pytest.raises(BrokerCoreError, match="namespace"):
             check_catalogue(source, namespace="a")
+
+
+def test_several_catalogues_have_the_topics_of_all(spark: SparkSession, tmp_path: Path) -> None:
+    patterns = write_patterns(tmp_path / "patterns.jsonl", [{"namespace": "a/b", "pattern": ".*[02468]"}])
+    names = [f"t-{number}" for number in range(40)]
+    pq.write_table(pa.table({"name": names[:25]}), tmp_path / "first.parquet")
+    (tmp_path / "names.txt").write_text("\n".join(names[20:]) + "\n", encoding="utf-8")
+
+    def built(catalogue: Any, store: str, **more: Any) -> BuildResult:
+        given: dict[str, Any] = {"patterns": str(patterns), "namespace": "a/b"}
+        return build(spark, catalogue=catalogue, store=str(tmp_path / store), **given, **more)
+
+    sources = [str(tmp_path / "first.parquet"), str(tmp_path / "names.txt")]
+    result = built(sources, "store")
+    alone = built(spark.createDataFrame(pa.table({"name": names})), "alone")
+    assert result.generation == alone.generation
+    assert (result.duplicates, result.catalogue) == (5, ", ".join(sources))
+    assert (
+        built([*sources, spark.createDataFrame(pa.table({"name": ["t-99"]}))], "store").manifest.topics == 41
+    )
+    again = built(sources, "store", incremental=True)
+    assert (again.generation, again.full_because) == (result.generation, "")
+    fill(tmp_path / "catalogue.sqlite", {"a/b": ["x"]})
+    with pytest.raises(InvalidCatalogue, match="several catalogues are tables"):
+        built([*sources, str(tmp_path / "catalogue.sqlite")], "store")
+    with pytest.raises(InvalidCatalogue, match="no catalogue is given"):
+        built([], "store")

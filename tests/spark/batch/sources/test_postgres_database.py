@@ -283,8 +283,8 @@ def test_what_the_driver_quotes_of_an_address_is_not_even_a_cause() -> None:
 
 
 def test_the_address_of_a_task_is_not_shown() -> None:
-    work = postgres_database._ReadPages("postgresql://secret", "0-1", cast(Any, None), (), 1)
-    assert "secret" not in repr(work)
+    exported = postgres_database._Exported("postgresql://secret", "0-1", ())
+    assert "secret" not in repr(exported.stage)
 
 
 def test_csv_keeps_empty_texts_and_nulls_apart() -> None:

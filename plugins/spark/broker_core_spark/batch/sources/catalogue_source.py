@@ -44,13 +44,17 @@ class CatalogueSnapshot(ABC):
         return self.versions.get(namespace)
 
     def changes(
-        self, _since: Mapping[str, CatalogVersion], _property_keys: Sequence[str], /
+        self, since: Mapping[str, CatalogVersion], _property_keys: Sequence[str], /
     ) -> Mapping[str, Iterable[tuple[str, str]] | None]:
         """(domain, local name) of every name that may have come, gone or changed after these versions, by namespace.
 
         A name changes if the value of one of the property keys does. ``None`` is for a namespace whose changes are no
         longer known. Raises :exc:`~broker_core_spark.batch.build_errors.NothingToKeep` if no changes are known.
         """
+        return {namespace: self.changes_of(namespace, version) for namespace, version in since.items()}
+
+    def changes_of(self, _namespace: str, _since: CatalogVersion, /) -> Iterable[tuple[str, str]] | None:
+        """The changes of one namespace, as of :meth:`changes`."""
         raise NothingToKeep(self.unversioned)
 
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 __all__ = ["pin_delta"]
 
 _KIND: Final = "delta"
-#: Settings that make Spark leave out files of changes which it cannot read.
-_LOSSY: Final = ("spark.sql.files.ignoreMissingFiles", "spark.sql.files.ignoreCorruptFiles")
 
 
 def pin_delta(spark: SparkSession, name: str, version: int | None) -> PinnedTable:
@@ -46,7 +44,8 @@ def pin_delta(spark: SparkSession, name: str, version: int | None) -> PinnedTabl
         # The feed is read with the columns that the table has now.
         if not parts[3] == columns == _digest(spark.table(name)):
             raise NothingToKeep("the columns of the table were changed")
-        for setting in _LOSSY:
+        # With these, Spark leaves out files of changes which it cannot read.
+        for setting in ("spark.sql.files.ignoreMissingFiles", "spark.sql.files.ignoreCorruptFiles"):
             if spark.conf.get(setting, "false") == "true":
                 raise NothingToKeep(f"{setting} is true, so changes may be left out")
         feed = spark.read.option("readChangeFeed", "true").option("startingVersion", before + 1)

@@ -1,19 +1,27 @@
-"""A file of names as a catalogue: imported into a temporary embedded catalogue."""
+"""Lists of names as catalogues: a file, or the listing of a running server, such as that of a gateway before a Kafka
+cluster. They are imported into a temporary embedded catalogue.
+"""
 
 from __future__ import annotations
 
+import json
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
+from urllib.parse import quote
 
 from broker_core.catalog import CatalogError, SqliteCatalog, import_topics
 from broker_core.names import NamespaceName
+from broker_core.plugin_cli import RunningBroker
 from broker_core_spark.batch.build_errors import InvalidCatalogue
 from broker_core_spark.batch.sources.catalogue_source import STATIC_ID, CatalogueSnapshot, CatalogueSource
 from broker_core_spark.batch.sources.sqlite_catalogue import EmbeddedSnapshot
 
-__all__ = ["NamesSource"]
+__all__ = ["NamesSource", "ServerSource"]
+
+_PAGE: Final = 10_000  # names, the most of a page of /v1
 
 
 class NamesSource(CatalogueSource):
@@ -43,3 +51,55 @@ class NamesSource(CatalogueSource):
                 raise InvalidCatalogue(f"{self._shown}: {error}") from error
             except OSError as error:
                 raise InvalidCatalogue(f"Cannot read {self._shown}: {error.strerror}") from error
+
+
+class ServerSource(CatalogueSource):
+    """A static catalogue: the topics of a namespace that a server lists for the role that asks.
+
+    They are read page by page over HTTP, with the properties that select topics there.
+    """
+
+    def __init__(self, server: RunningBroker, namespace: str) -> None:
+        self._server = server
+        self._namespace = NamespaceName.parse(namespace)
+
+    def check(self) -> None:
+        """Raise :exc:`~broker_core.plugin_cli.BrokerUnreachable` unless the server lists topics of the namespace, and
+        :exc:`InvalidCatalogue` if there are none: the name may be wrong, or the role may see none.
+        """
+        self._page(1, None)
+
+    @contextmanager
+    def snapshot(self) -> Iterator[CatalogueSnapshot]:
+        """The topics that are listed now. What was there throughout the reading is in it once."""
+        with tempfile.TemporaryDirectory(prefix="broker-core-spark-") as folder:
+            file = Path(folder) / "names.jsonl"
+            with file.open("w", encoding="utf-8") as lines:
+                cursor: str | None = ""
+                while cursor is not None:
+                    rows, cursor = self._page(_PAGE, cursor or None)
+                    lines.writelines(f"{json.dumps(row)}\n" for row in rows)
+            with NamesSource(file, str(self._namespace), shown=self._server.url).snapshot() as snapshot:
+                yield snapshot
+
+    def _page(self, limit: int, cursor: str | None) -> tuple[list[dict[str, object]], str | None]:
+        """The names with their properties, and the cursor of the next page."""
+        path = f"/v1/namespaces/{quote(str(self._namespace))}/topics?mode=all&detail=properties&limit={limit}"
+        page = self._server.json(path if cursor is None else f"{path}&cursor={quote(cursor, safe='')}")
+        try:
+            rows: list[dict[str, object]] = [
+                {"name": row["name"], "properties": row["properties"]} for row in page["items"]
+            ]
+            following = page["next"]
+            if not (following is None or (rows and isinstance(following, str) and following != cursor)):
+                raise TypeError
+        except (KeyError, TypeError):
+            raise InvalidCatalogue(
+                f"{self._server.url} lists no topics as a server of this release does"
+            ) from None
+        if not rows and cursor is None:
+            raise InvalidCatalogue(
+                f"{self._server.url} lists no topics of {self._namespace}: the name may be wrong, or there are none "
+                "for the role that asks"
+            )
+        return rows, following

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
+from broker_core.change_log import CatalogVersion
 from broker_core.plugin_cli import RunningBroker
 from broker_core_spark.batch.build_errors import InvalidCatalogue
 from broker_core_spark.batch.source_address import is_table, path_of
 from broker_core_spark.batch.source_redaction import redacted_source
-from broker_core_spark.batch.sources.catalogue_source import CatalogueSource
-from broker_core_spark.batch.sources.joined_catalogues import JoinedCatalogues
-from broker_core_spark.batch.sources.names_file import NamesSource
+from broker_core_spark.batch.sources.catalogue_source import CatalogueSnapshot, CatalogueSource
+from broker_core_spark.batch.sources.names_file import NamesSource, ServerSource
 from broker_core_spark.batch.sources.parquet_and_tables import TableSource
 from broker_core_spark.batch.sources.postgres_database import PostgresSource
-from broker_core_spark.batch.sources.running_server import ServerSource
 from broker_core_spark.batch.sources.sqlite_catalogue import EmbeddedSource, is_embedded
+from broker_core_spark.batch.staging.sorted_runs import SortedRun
+from broker_core_spark.batch.staging.staging_area import StagingArea
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -53,7 +56,7 @@ def open_catalogue(
             open_catalogue(one, spark=spark, namespace=namespace, where=where, changes=changes)
             for one in source
         ]
-        return opened[0] if len(opened) == 1 else JoinedCatalogues(opened)
+        return opened[0] if len(opened) == 1 else _JoinedCatalogues(opened)
     if not isinstance(source, str | RunningBroker) or (
         isinstance(source, str) and is_table(source) and not source.startswith(_POSTGRES)
     ):
@@ -98,3 +101,37 @@ def check_catalogue(
     found = open_catalogue(source, spark=no_session, namespace=namespace, where=where, changes=changes)
     if isinstance(found, ServerSource):
         found.check()
+
+
+class _JoinedCatalogues(CatalogueSource):
+    """A static catalogue of several static ones: a broker follows the changes of one catalogue alone.
+
+    Raises :exc:`InvalidCatalogue` if one of them has versions that brokers follow.
+    """
+
+    def __init__(self, sources: Sequence[CatalogueSource]) -> None:
+        if not all(source.static for source in sources):
+            raise InvalidCatalogue(
+                "several catalogues are tables, Parquet or files of names: brokers follow the changes of one "
+                "database or embedded catalogue, which is built alone"
+            )
+        self._sources = sources
+
+    @contextmanager
+    def snapshot(self) -> Iterator[CatalogueSnapshot]:
+        """The current state of each, held until the context ends."""
+        with ExitStack() as held:
+            yield _JoinedSnapshot([held.enter_context(source.snapshot()) for source in self._sources])
+
+
+class _JoinedSnapshot(CatalogueSnapshot):
+    unversioned = "several catalogues have no version together"
+    versions: Mapping[str, CatalogVersion] = MappingProxyType({})
+
+    def __init__(self, parts: Sequence[CatalogueSnapshot]) -> None:
+        self._parts = parts
+        self.repeats = sum(part.repeats for part in parts)
+        self.left_out = sum(part.left_out for part in parts)
+
+    def read(self, staging: StagingArea) -> list[SortedRun]:
+        return [run for part in self._parts for run in part.read(staging)]

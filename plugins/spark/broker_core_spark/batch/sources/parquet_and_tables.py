@@ -54,13 +54,11 @@ if TYPE_CHECKING:
 
 __all__ = ["TableSnapshot", "TableSource", "changed_names", "in_namespaces"]
 
-_NAME_COLUMNS: Final = ("name", "topic")
 _JSON: Final = "json"
 #: The column with the kind of a row's change, in Iceberg and in Delta.
 CHANGE: Final = "_change_type"
 #: More changed names are not collected: the table is read in full.
 MOST_NAMES: Final = 1_000_000
-_CAME: Final = ("insert", "update_postimage", "update_after")
 #: Full names are compared with prefixes up to so many namespaces, which skips row groups of Parquet. With more they are
 #: looked up in a set, row by row.
 _PREFIXES: Final = 16
@@ -122,7 +120,6 @@ class TableSource(CatalogueSource):
         else:
             name, version = name_and_version(self.source.removeprefix("table:"))
             rows = self.spark.table(name) if version is None else at_version(self.spark, name, version)
-            _ = rows.columns  # a table that is not there is an error of the source
             found = PinnedTable(rows) if self.versions is not None else self._pinned(rows, name, version)
         return found if self.versions is None else pin_column(found.rows, self.versions)
 
@@ -226,7 +223,7 @@ class TableSnapshot(CatalogueSnapshot):
     @property
     def _name_column(self) -> str:
         columns = self._table.rows.columns
-        for column in _NAME_COLUMNS:
+        for column in ("name", "topic"):
             if column in columns:
                 return column
         shown = redacted_source(self._source.address)
@@ -313,8 +310,10 @@ def changed_names(
     from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
     columns = [column for column in rows.columns if column != CHANGE]
-    sign = F.when(F.lower(F.col(CHANGE)).isin(*_CAME), 1).otherwise(-1)
-    changed = rows.groupBy(*columns).agg(F.sum(sign).alias("times")).where("times <> 0")
+    came = F.lower(F.col(CHANGE)).isin("insert", "update_postimage", "update_after")
+    changed = (
+        rows.groupBy(*columns).agg(F.sum(F.when(came, 1).otherwise(-1)).alias("times")).where("times <> 0")
+    )
     names = changed.select("name", "namespace", "domain").distinct().limit(MOST_NAMES + 1)
     with described_job(rows.sparkSession, SparkJob("read the changes of the table")):
         table = names.toArrow()

@@ -22,7 +22,8 @@ import threading
 from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import pyarrow as pa
 import pyarrow.csv
@@ -32,9 +33,10 @@ from broker_core_spark.batch.build_errors import InvalidCatalogue, TaskFailed
 from broker_core_spark.batch.progress.progress import SparkJob
 from broker_core_spark.batch.sources.catalogue_source import CatalogueSnapshot, CatalogueSource
 from broker_core_spark.batch.sources.stage_rows import rows_by_place
-from broker_core_spark.batch.spark.run_on_partitions import numbered_partitions, run_on_partitions
+from broker_core_spark.batch.staging.numbered_work import run_numbered
 from broker_core_spark.batch.staging.sorted_runs import SortedRun, SortedRunWriter
 from broker_core_spark.batch.staging.staging_area import StagingArea
+from broker_core_spark.store import Store
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -65,55 +67,51 @@ SELECT to_regclass('broker_core.topics') IS NOT NULL AS here, array(
 _PATIENT: Final = "SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0"
 
 
+@dataclass(frozen=True, slots=True)
 class PostgresSource(CatalogueSource):
     """The catalogue in a database, ``postgresql://[USER@]HOST[:PORT]/DATABASE``."""
 
     static = False
-
-    def __init__(self, dsn: str, spark: SparkSession) -> None:
-        self._dsn = dsn
-        self._spark = spark
+    dsn: str = field(repr=False)
+    spark: SparkSession
 
     @contextmanager
     def snapshot(self) -> Iterator[CatalogueSnapshot]:
         """A snapshot of the database, exported until the context ends."""
-        with _Loop() as loop:
-            connection = loop.run(_connected(self._dsn))
+        with _running_loop() as loop:
+            connection = _result(loop, _connected(self.dsn))
             try:
-                yield loop.run(_taken(connection, loop, self._dsn, self._spark))
+                yield _result(loop, _taken(connection, loop, self))
             finally:
-                loop.run(connection.close(timeout=5))
+                _result(loop, connection.close(timeout=5))
 
 
-class _Loop:
+@contextmanager
+def _running_loop() -> Iterator[asyncio.AbstractEventLoop]:
     """An event loop in a thread: the caller, such as a notebook, may have its own."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, name="postgres-snapshot", daemon=True)
+    thread.start()
+    try:
+        yield loop
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
 
-    def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="postgres-snapshot", daemon=True)
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
+def _result(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, _T]) -> _T:
+    """The result of a coroutine. Errors of the database are :exc:`InvalidCatalogue`."""
+    import asyncpg
 
-    def __exit__(self, *_: object) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
-
-    def run(self, coroutine: Coroutine[Any, Any, _T]) -> _T:
-        """The result of a coroutine. Errors of the database are :exc:`InvalidCatalogue`."""
-        import asyncpg
-
-        try:
-            return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
-        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as error:
-            raise InvalidCatalogue(f"Cannot read the catalogue in PostgreSQL: {_said(error)}") from error
+    try:
+        return asyncio.run_coroutine_threadsafe(coroutine, loop).result()
+    except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as error:
+        raise InvalidCatalogue(f"Cannot read the catalogue in PostgreSQL: {_said(error)}") from error
 
 
 def _said(error: BaseException) -> str:
-    text = str(error).strip().partition("\n")[0]
-    return text or type(error).__name__
+    return str(error).strip().partition("\n")[0] or type(error).__name__
 
 
 async def _connected(dsn: str) -> Any:
@@ -130,7 +128,9 @@ async def _connected(dsn: str) -> Any:
         raise InvalidCatalogue("the address of the catalogue is no postgresql:// address") from None
 
 
-async def _taken(connection: Any, loop: _Loop, dsn: str, spark: SparkSession) -> _DatabaseSnapshot:
+async def _taken(
+    connection: Any, loop: asyncio.AbstractEventLoop, source: PostgresSource
+) -> _DatabaseSnapshot:
     here = await connection.fetchrow(_VERSIONS)
     if _VERSION not in here["versions"]:
         raise InvalidCatalogue(_not_for_us(here["versions"], here=here["here"]))
@@ -147,7 +147,7 @@ async def _taken(connection: Any, loop: _Loop, dsn: str, spark: SparkSession) ->
         row["namespace"]: CatalogVersion(catalogue_id, int(row["version"]), row["stamp"] or "")
         for row in rows
     }
-    return _DatabaseSnapshot(connection, loop, dsn, spark, snapshot, versions, int(pages), catalogue_id)
+    return _DatabaseSnapshot(connection, loop, source, snapshot, versions, int(pages), catalogue_id)
 
 
 def _not_for_us(versions: Sequence[int], *, here: bool) -> str:
@@ -172,9 +172,8 @@ class _DatabaseSnapshot(CatalogueSnapshot):
     """A snapshot whose table has each name once."""
 
     connection: Any
-    loop: _Loop
-    dsn: str = field(repr=False)
-    spark: SparkSession
+    loop: asyncio.AbstractEventLoop
+    source: PostgresSource
     exported: str
     versions: Mapping[str, CatalogVersion]
     pages: int
@@ -184,18 +183,13 @@ class _DatabaseSnapshot(CatalogueSnapshot):
         wanted = self.versions if staging.namespaces is None else staging.namespaces
         if not self.pages or not wanted:
             return []
-        tasks = -(-self.pages // _PAGES)
         job = SparkJob("read the catalogue", {"pages": self.pages})
-        work = _ReadPages(self.dsn, self.exported, staging, tuple(sorted(wanted)), _PAGES)
-        return run_on_partitions(numbered_partitions(self.spark, tasks), work, job)
+        pages = [(first, first + _PAGES) for first in range(0, self.pages, _PAGES)]
+        exported = _Exported(self.source.dsn, self.exported, tuple(sorted(wanted)))
+        return list(chain.from_iterable(run_numbered(self.source.spark, staging, pages, exported.stage, job)))
 
-    def changes(
-        self, since: Mapping[str, CatalogVersion], _property_keys: Sequence[str]
-    ) -> Mapping[str, Iterable[tuple[str, str]] | None]:
-        return {
-            namespace: self.loop.run(self._changes(namespace, version))
-            for namespace, version in since.items()
-        }
+    def changes_of(self, namespace: str, since: CatalogVersion) -> Iterable[tuple[str, str]] | None:
+        return _result(self.loop, self._changes(namespace, since))
 
     async def _changes(self, namespace: str, since: CatalogVersion) -> Iterable[tuple[str, str]] | None:
         floor, stamp = await self.connection.fetchrow(
@@ -216,31 +210,29 @@ class _DatabaseSnapshot(CatalogueSnapshot):
 
 
 @dataclass(frozen=True, slots=True)
-class _ReadPages:
-    """Stages the names on some pages of the table. Pickled by reference into the executors."""
+class _Exported:
+    """The exported snapshot as tasks read it. Pickled by reference into the executors."""
 
     dsn: str = field(repr=False)
     exported: str
-    staging: StagingArea
     namespaces: tuple[str, ...]
-    pages: int
 
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[SortedRun]:
-        writer = SortedRunWriter(self.staging)
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                text = asyncio.run(self._copied(number * self.pages, (number + 1) * self.pages))
-                for table in _parsed(text, len(self.staging.property_keys)):
-                    name, namespace, domain, *values = table.columns
-                    for place in rows_by_place(name, namespace, domain, values):
-                        writer.add(*place)
-        yield from writer.finish()
+    def stage(
+        self, staging: StagingArea, _store: Store, _number: int, pages: tuple[int, int]
+    ) -> list[SortedRun]:
+        """Stage the names on some pages of the table: the work of a numbered task."""
+        writer = SortedRunWriter(staging)
+        text = asyncio.run(self._copied(*pages, staging.property_keys))
+        for table in _parsed(text, len(staging.property_keys)):
+            name, namespace, domain, *values = table.columns
+            for place in rows_by_place(name, namespace, domain, values):
+                writer.add(*place)
+        return writer.finish()
 
-    async def _copied(self, first: int, stop: int) -> bytes:
+    async def _copied(self, first: int, stop: int, keys: Sequence[str]) -> bytes:
         """The rows of pages ``first`` to ``stop`` as CSV. Texts are quoted, nulls are not."""
         import asyncpg
 
-        keys = self.staging.property_keys
         values = [f"properties ->> ${number}" for number in range(4, 4 + len(keys))]
         columns = ", ".join(["local_name", "namespace", "domain", *values])
         query = (

@@ -7,7 +7,7 @@ sort and write.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -42,19 +42,18 @@ def is_embedded(path: Path) -> bool:
         raise InvalidCatalogue(f"Cannot read the catalogue {path}: {error.strerror}") from error
 
 
+@dataclass(frozen=True, slots=True)
 class EmbeddedSource(CatalogueSource):
     """The broker's own catalogue, read in one transaction."""
 
     static = False
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    path: Path
 
     @contextmanager
     def snapshot(self) -> Iterator[CatalogueSnapshot]:
         """The committed state."""
         try:
-            with SqliteCatalog(self._path, create=False) as catalog, catalog.state() as state:
+            with SqliteCatalog(self.path, create=False) as catalog, catalog.state() as state:
                 versions = {str(name): version for name, version in state.versions.items()}
                 yield EmbeddedSnapshot(state, versions, state.catalog_id)
         except CatalogError as error:
@@ -92,12 +91,7 @@ class EmbeddedSnapshot(CatalogueSnapshot):
                 future.result()
             return list(chain.from_iterable(pool.map(SortedRunWriter.finish, writers)))
 
-    def changes(
-        self, since: Mapping[str, CatalogVersion], _property_keys: Sequence[str]
-    ) -> Mapping[str, Iterable[tuple[str, str]] | None]:
-        return {namespace: self._changes(namespace, version) for namespace, version in since.items()}
-
-    def _changes(self, namespace: str, since: CatalogVersion) -> Iterable[tuple[str, str]] | None:
+    def changes_of(self, namespace: str, since: CatalogVersion) -> Iterable[tuple[str, str]] | None:
         found = self.state.changes(NamespaceName.parse(namespace), since)
         if isinstance(found, Gap):
             return None

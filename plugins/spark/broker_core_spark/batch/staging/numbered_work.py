@@ -24,7 +24,7 @@ __all__ = ["run_numbered"]
 #: Work of less seconds is done sooner in the driver than a job of Spark begins, and by so many threads.
 _LITTLE_SECONDS: Final = 2.0
 _THREADS: Final = 2
-#: A module's function of the number and the work of a task: it is pickled by reference.
+#: A module's function, or a method, of the number and the work of a task: it is pickled by reference.
 _Done: TypeAlias = Callable[[StagingArea, Store, int, Any], Any]
 
 
