@@ -411,8 +411,7 @@ def _frame_rows(source: str | DataFrame, spark: SparkSession | None) -> Iterator
             frame = spark.table(source.removeprefix("table:"))
         else:
             frame = spark.read.parquet(source)
-        known = frame.select(*_question_columns(frame.columns, shown))
-        table = known.limit(MAX_QUESTIONS + 1).toArrow()
+        table = frame.select(*_question_columns(frame.columns, shown)).limit(MAX_QUESTIONS + 1).toArrow()
     yield from _rows_of_table(table, shown)
 
 

@@ -141,13 +141,14 @@ async def _taken(
         raise InvalidCatalogue(
             "the database has no catalogue id: is the schema of the Postgres plugin complete?"
         )
-    catalogue_id, pages = catalogue
     rows = await connection.fetch("SELECT namespace, version, stamp FROM broker_core.batch_v1_namespaces")
     versions = {
-        row["namespace"]: CatalogVersion(catalogue_id, int(row["version"]), row["stamp"] or "")
+        row["namespace"]: CatalogVersion(catalogue["catalog_id"], int(row["version"]), row["stamp"] or "")
         for row in rows
     }
-    return _DatabaseSnapshot(connection, loop, source, snapshot, versions, int(pages), catalogue_id)
+    return _DatabaseSnapshot(
+        connection, loop, source, snapshot, versions, int(catalogue["pages"]), catalogue["catalog_id"]
+    )
 
 
 def _not_for_us(versions: Sequence[int], *, here: bool) -> str:
