@@ -87,7 +87,7 @@ def other_questions(count: int) -> list[Asked]:
 @pytest.mark.parametrize("effort", [1, pytest.param(4, marks=pytest.mark.long)])
 async def test_answers_before_during_and_after_changes_and_swaps(effort: int) -> None:
     random = Random(1)
-    asked = [random_question(random) for _ in range(1050 * effort)]
+    asked = [random_question(random) for _ in range(850 * effort)]
     registered = [question for question in asked if random.random() < 0.6]
     registered += other_questions(REGISTERED - len(registered))
     async with serving() as (server, plugin, model, uri):
@@ -172,7 +172,7 @@ async def test_answers_beside_changes_while_swaps_by_patches_meet_a_damaged_stor
     registered = [random_question(random) for _ in range(250)]
     async with serving() as (server, plugin, model, uri):
         refresher = plugin.lister.refresher
-        await model.fill({random_name(random) for _ in range(900)}, random)
+        await model.fill({random_name(random) for _ in range(500)}, random)
         _, former = await publish_upon(uri, model, registered, None)
         await refresher.refresh()
         store = await asyncio.to_thread(open_store, uri)

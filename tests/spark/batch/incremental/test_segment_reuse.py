@@ -40,7 +40,7 @@ from tests.support.spark_catalogues import (
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SEGMENT_BYTES = 8 * 1024
+SEGMENT_BYTES = 3 * 1024
 KEYS = ("region",)
 
 
@@ -60,9 +60,9 @@ ROWS: list[dict[str, Any]] = [
 def catalogue_of(folder: Path) -> tuple[Path, Path]:
     large: list[Any] = [
         {"name": f"orders-{number}", "properties": {"region": ("eu", "us")[number % 2]}}
-        for number in range(2500)
+        for number in range(1250)
     ]
-    others = {f"tiny/ns-{number}": [f"orders-{place}" for place in range(30)] for number in range(40)}
+    others = {f"tiny/ns-{number}": [f"orders-{place}" for place in range(15)] for number in range(40)}
     fill(folder / "catalogue.sqlite", {"public/large": large, **others})
     return folder / "catalogue.sqlite", write_patterns(folder / "patterns.jsonl", ROWS)
 
@@ -122,7 +122,7 @@ def test_an_incremental_build_equals_a_full_one(spark: SparkSession, tmp_path: P
         },
     )
     with SqliteCatalog(catalogue, create=False) as catalog:
-        for place in range(30):
+        for place in range(15):
             catalog.delete(TopicName.parse(f"persistent://tiny/ns-5/orders-{place}"))
     some = equal_to_full(spark, catalogue, patterns, tmp_path, 3)
     assert some.segments_kept > every // 2
@@ -231,7 +231,7 @@ def test_what_is_kept_is_decided_by_keys(tmp_path: Path) -> None:
     previous = read_previous_generation(store, manifest.id)
     questions = load_questions(str(patterns), property_keys=KEYS).questions
     pick = random.Random(5)
-    gone = [f"orders-{number}" for number in pick.sample(range(2500), 4)]
+    gone = [f"orders-{number}" for number in pick.sample(range(1250), 4)]
     with SqliteCatalog(catalogue, create=False) as catalog:
         for local in gone:
             catalog.delete(TopicName.parse(f"persistent://public/large/{local}"))
@@ -322,7 +322,7 @@ def test_a_published_manifest_that_lies_is_made_anew(spark: SparkSession, tmp_pa
 def test_digests_say_which_stretches_of_a_table_are_as_they_were(spark: SparkSession, tmp_path: Path) -> None:
     """A full build records the digests that an increment compares with, and an increment those of a full build."""
     pick = random.Random(5)
-    names = [f"public/large/orders-{number}" for number in range(3000)]
+    names = [f"public/large/orders-{number}" for number in range(1500)]
     patterns = write_patterns(
         tmp_path / "asked.jsonl", [{"namespace": "public/large", "mode": "ALL", "pattern": ".*7"}]
     )
@@ -333,7 +333,7 @@ def test_digests_say_which_stretches_of_a_table_are_as_they_were(spark: SparkSes
             catalogue=str(tmp_path / "topics.parquet"),
             patterns=str(patterns),
             store=str(tmp_path / store),
-            segment_bytes=4096,
+            segment_bytes=2048,
             incremental=True,
         )
         record = read_build_record(open_store(str(tmp_path / store)), result.generation)
