@@ -44,8 +44,8 @@ def test_the_longest_files_come_first_and_units_last() -> None:
     files += ["spark/test_plugin.py", "spark/batch/test_job.py", "interop/test_watch_steps.py"]
     assert sorted(files, key=lambda file: turn_of_tests(TESTS / file, TESTS)) == [
         "spark/batch/test_job.py",
-        "interop/test_watch_steps.py",
         "docs/test_docs_run_spark.py",
+        "interop/test_watch_steps.py",
         "docs/test_docs_cli.py",
         "broker/test_broker.py",
         "spark/test_plugin.py",

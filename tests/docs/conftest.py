@@ -14,8 +14,9 @@ from tests.support.forked_programs import ForkServer
 from tests.support.postgres_server import PostgresServer
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def programs(tmp_path_factory: pytest.TempPathFactory, wheels: list[Path]) -> Iterator[Path]:
+    """The programs of an environment with the wheels, and in a folder of it those that are forked in place of them."""
     folder = environment_of_its_own(tmp_path_factory.mktemp("environment"), wheels)
     with ForkServer(folder / "python", page_environment(folder, folder)) as server:
         (folder / FORKED).mkdir()

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.page_runner import PageRunner, environment_of_its_own
+from tests.docs.page_runner import PageRunner
 from tests.docs.pages import Block, blocks
+from tests.support.files import file_with
 from tests.support.postgres_server import PostgresServer
 
 PAGE = "how-to/postgres-operate.md"
@@ -35,17 +36,15 @@ def stock() -> Iterator[PostgresServer]:
         yield server
 
 
-@pytest.fixture(scope="module")
-def programs(tmp_path_factory: pytest.TempPathFactory, wheels: list[Path]) -> Path:
-    """With a ``sudo -u postgres``, which machines of tests seldom have, and the owner of the server for postgres."""
-    folder = environment_of_its_own(tmp_path_factory.mktemp("programs"), wheels)
-    sudo = folder / "sudo"
+@pytest.fixture(autouse=True)
+def sudo(programs: Path) -> Iterator[None]:
+    """A ``sudo -u postgres``, which machines of tests seldom have, with the owner of the server for postgres."""
     become = "runuser -u postgres -- " if os.geteuid() == 0 else ""
-    sudo.write_text(
-        f'#!/bin/sh\n[ "$1 $2" = "-u postgres" ] || exit 9\nshift 2\ncd /\nPGUSER=postgres exec {become}"$@"\n'
-    )
-    sudo.chmod(0o755)
-    return folder
+    text = f'#!/bin/sh\n[ "$1 $2" = "-u postgres" ] || exit 9\nshift 2\ncd /\nPGUSER=postgres exec {become}"$@"\n'
+    program = file_with(programs / "sudo", text)
+    program.chmod(0o755)
+    yield
+    program.unlink()
 
 
 def of_roles() -> list[Block]:

@@ -31,13 +31,14 @@ def no_server() -> PostgresServer:
 
 
 @pytest.fixture
-def home(tmp_path: Path, programs: Path) -> Path:
+def home(tmp_path: Path, programs: Path) -> Iterator[Path]:
     """A folder with the clone's environment, which is the one of the wheels, and a `sudo` that has nothing to do."""
     (tmp_path / ".venv").symlink_to(programs.parent)
     (tmp_path / "requirements").symlink_to(ROOT / "requirements")
     sudo = file_with(programs / "sudo", '#!/bin/sh\n[ "$1" = apt ] && exit 0\nshift 2\nexec "$@"\n')
     sudo.chmod(0o755)
-    return tmp_path
+    yield tmp_path
+    sudo.unlink()
 
 
 @pytest.fixture

@@ -1,8 +1,8 @@
 """Run of tests by processes that are forked from one that has collected them all: ``pytest --processes 4``.
 
 Each worker of pytest-xdist collects all tests for itself, which takes ten seconds of a processor and more. A process
-takes file by file, when it begins the last test of the one before, and the files that share a Spark session as if they
-were one. If it dies, its test has failed, and another process takes the rest of its file.
+takes file by file, when it begins the last test of the one before, and files that share a start as if they were one. If
+it dies, its test has failed, and another process takes the rest of its file.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any, Final
 
 import pytest
 
-from tests.support.unit_tests import shares_spark
+from tests.support.unit_tests import shared_start_of
 
 __all__ = ["ForkedRun", "seed_of_the_run"]
 
@@ -229,4 +229,4 @@ class ForkedRun:
 
 
 def _file(item: pytest.Item) -> str:
-    return "spark" if shares_spark(item.path) else item.nodeid.partition("::")[0]
+    return shared_start_of(item.path) or item.nodeid.partition("::")[0]

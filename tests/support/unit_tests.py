@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.support.distributions import ROOT
 
-__all__ = ["is_unit_tests", "shares_spark", "turn_of_tests"]
+__all__ = ["is_unit_tests", "shared_start_of", "turn_of_tests"]
 
 #: Folders whose tests need programs: PostgreSQL, a JVM, wheels, real brokers.
 _FOLDERS = frozenset(
@@ -19,6 +19,8 @@ _FOLDERS = frozenset(
 )
 #: Folders whose files take longest, each for a minute or more: pages, examples, benchmarks, scenes with real brokers.
 _LONGEST = frozenset({"benchmarks", "docs", "examples", "interop"})
+#: What several files share, the longest first: its name, their folder, and words that each of them has.
+_SHARED = (("spark", "spark", "SparkSession"), ("pages", "docs", "programs: Path"))
 #: Files of a minute or more by themselves, most of which they wait for real brokers and clusters.
 _LONG_SCENES = frozenset(
     f"test_{name}.py"
@@ -50,21 +52,29 @@ def is_unit_tests(file: Path, tests: Path) -> bool:
 
 
 @cache
-def shares_spark(file: Path) -> bool:
-    """Whether tests of a file use the Spark session, whose JVM starts once and is warm if one process runs them all."""
-    return file.is_relative_to(ROOT / "tests" / "spark") and "SparkSession" in file.read_text(
-        encoding="utf-8"
-    )
+def shared_start_of(file: Path) -> str | None:
+    """Name of what takes long to start and several files of tests share, if one process runs them all.
+
+    It is the Spark session, whose JVM is warm then, or the environment with the wheels in which pages of the
+    documentation run.
+    """
+    for name, folder, words in _SHARED:
+        if file.is_relative_to(ROOT / "tests" / folder) and words in file.read_text(encoding="utf-8"):
+            return name
+    return None
 
 
 @cache
 def turn_of_tests(file: Path, tests: Path) -> int:
-    """When the tests of a file are run: with Spark and long scenes first (0), then other long files, units last (3).
+    """When the tests of a file are run: with what several files share, and long scenes first, then other long files,
+    units last.
 
     So no process of a run is alone with a long file at the end.
     """
-    if shares_spark(file) or file.name in _LONG_SCENES:
-        return 0
+    if (shared := shared_start_of(file)) is not None:
+        return [name for name, _, _ in _SHARED].index(shared)
+    if file.name in _LONG_SCENES:
+        return len(_SHARED)
     if file.relative_to(tests).parts[0] in _LONGEST:
-        return 1
-    return 3 if is_unit_tests(file, tests) else 2
+        return len(_SHARED) + 1
+    return len(_SHARED) + (3 if is_unit_tests(file, tests) else 2)
