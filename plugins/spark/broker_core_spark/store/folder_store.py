@@ -42,8 +42,8 @@ class FolderStore(Store):
         super().__init__(str(self._root), checked=staged is not None)
         self._unfinished = staged or "part"
 
-    def _put_all(self, files: Sequence[tuple[str, bytes | BinaryIO]], *, replace: bool = False) -> list[bool]:
-        created = super()._put_all(files, replace=replace)
+    def put_files(self, files: Sequence[tuple[str, bytes | BinaryIO]], *, replace: bool = False) -> list[bool]:
+        created = super().put_files(files, replace=replace)
         # Staged files are gone with their build: nobody misses them after a loss of power.
         for folder in {path.partition("/")[0] for path, _ in files} - {TEMPORARY}:
             with self._failing(f"write {folder}"):

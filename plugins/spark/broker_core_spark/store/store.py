@@ -108,13 +108,13 @@ class Store(ABC):
             _checked_path(path)
         if not self._checked:
             self.check()
-        return self._put_all(files)
+        return self.put_files(files)
 
     def replace(self, path: str, data: bytes | BinaryIO) -> None:
         """Replace a file at once: for one that :mod:`~.verified_files` found to be damaged."""
-        self._put_all([(_checked_path(path), data)], replace=True)
+        self.put_files([(_checked_path(path), data)], replace=True)
 
-    def _put_all(self, files: Sequence[tuple[str, bytes | BinaryIO]], *, replace: bool = False) -> list[bool]:
+    def put_files(self, files: Sequence[tuple[str, bytes | BinaryIO]], *, replace: bool = False) -> list[bool]:
         """Write files in a checked place, and return which were written: all with ``replace``."""
         if len(files) == 1:  # no thread is worth its start
             return [self._put(*files[0], replace)]
