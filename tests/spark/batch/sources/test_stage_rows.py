@@ -64,6 +64,9 @@ def test_full_and_local_names_side_by_side(tmp_path: Path) -> None:
         ("kafka://a/b/c", None, None, "domain"),
         ("persistent://a/b/", None, None, "empty"),
         ("persistent://a/b/x", "a/c", None, "is not in namespace a/c"),
+        ("persistent://a/b", "a/b", None, "expected domain"),
+        ("persistent://a/b/c/d", "a/b", None, "no '/'"),
+        ("x/y", "a/b", None, "expected domain"),
         ("local", None, None, "without a namespace"),
         ("local", "nowhere", None, "expected domain"),
         ("local", "a/b", "kafka", "domain"),
@@ -72,7 +75,7 @@ def test_full_and_local_names_side_by_side(tmp_path: Path) -> None:
         ("nul\0", "a/b", None, r"\(in persistent://a/b\)"),
         ("persistent://a/b/nul\0", None, None, r"\(in persistent://a/b\)"),
     ],
-    ids=range(12),
+    ids=range(15),
 )
 def test_what_is_no_topic_is_refused(
     tmp_path: Path, name: str | None, namespace: str | None, domain: str | None, message: str

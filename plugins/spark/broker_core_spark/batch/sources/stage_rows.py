@@ -54,6 +54,7 @@ def rows_by_place(
         known = pc.extract_regex(encoded.dictionary, "://(?P<place>.*)").field("place").take(codes)
         differs = pc.index(pc.equal(known, namespaces), False).as_py()
         if differs >= 0:
+            _parsed(names[differs].as_py())  # a name of no topic is in no namespace
             raise InvalidCatalogue(
                 f"Topic {names[differs].as_py()[:200]!r} is not in namespace {namespaces[differs].as_py()[:200]}"
             )
@@ -62,10 +63,7 @@ def rows_by_place(
     for head, (low, high) in zip(encoded.dictionary.to_pylist(), pairwise(bounds), strict=True):
         rows = order[low:high]
         found = locals_.take(rows)
-        try:
-            topic = TopicName.parse(f"{head}/{found[0].as_py()}")
-        except ValueError as error:
-            raise InvalidCatalogue(str(error)) from None
+        topic = _parsed(f"{head}/{found[0].as_py()}")
         if wanted is not None and str(topic.namespace) not in wanted:
             continue
         try:
@@ -73,6 +71,14 @@ def rows_by_place(
         except ValueError as error:  # of a name
             raise InvalidCatalogue(f"{error} (in {head})") from None
         yield str(topic.namespace), topic.domain, found, [column.take(rows) for column in values]
+
+
+def _parsed(name: str) -> TopicName:
+    """The topic of a full name. Raises :exc:`InvalidCatalogue`."""
+    try:
+        return TopicName.parse(name)
+    except ValueError as error:
+        raise InvalidCatalogue(str(error)) from None
 
 
 def without_namespace(name: str) -> str:
