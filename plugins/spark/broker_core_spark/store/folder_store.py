@@ -42,7 +42,9 @@ class FolderStore(Store):
         super().__init__(str(self._root), checked=staged is not None)
         self._unfinished = staged or "part"
 
-    def put_files(self, files: Sequence[tuple[str, bytes | BinaryIO]], *, replace: bool = False) -> list[bool]:
+    def put_files(
+        self, files: Sequence[tuple[str, bytes | BinaryIO]], *, replace: bool = False
+    ) -> list[bool]:
         created = super().put_files(files, replace=replace)
         # Staged files are gone with their build: nobody misses them after a loss of power.
         for folder in {path.partition("/")[0] for path, _ in files} - {TEMPORARY}:

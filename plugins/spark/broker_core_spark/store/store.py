@@ -114,7 +114,9 @@ class Store(ABC):
         """Replace a file at once: for one that :mod:`~.verified_files` found to be damaged."""
         self.put_files([(_checked_path(path), data)], replace=True)
 
-    def put_files(self, files: Sequence[tuple[str, bytes | BinaryIO]], *, replace: bool = False) -> list[bool]:
+    def put_files(
+        self, files: Sequence[tuple[str, bytes | BinaryIO]], *, replace: bool = False
+    ) -> list[bool]:
         """Write files in a checked place, and return which were written: all with ``replace``."""
         if len(files) == 1:  # no thread is worth its start
             return [self._put(*files[0], replace)]
