@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from broker_core.errors import InvalidPattern
 from broker_core.names import Mode, NamespaceName
-from broker_core.patterns import MAX_LENGTH, compile_pattern
+from broker_core.patterns import compile_pattern
 from broker_core_spark.batch.build_errors import InvalidPatterns
 
 __all__ = [
@@ -111,6 +111,8 @@ def refusal_reason(pattern: str | None, max_length: int | None) -> str | None:
     if pattern is None:
         return None
     try:
-        return compile_pattern(pattern, max_length=MAX_LENGTH if max_length is None else max_length).reason
+        if max_length is None:
+            return compile_pattern(pattern).reason
+        return compile_pattern(pattern, max_length=max_length).reason
     except InvalidPattern as error:
         return str(error)

@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, cycle
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from broker_core.catalog import CatalogError, CatalogState, SqliteCatalog
+from broker_core.catalog import CatalogError, SqliteCatalog
 from broker_core.change_log import CatalogVersion, Gap
 from broker_core.names import NamespaceName
 from broker_core_spark.batch.build_errors import InvalidCatalogue
@@ -64,7 +64,7 @@ class EmbeddedSource(CatalogueSource):
 class EmbeddedSnapshot(CatalogueSnapshot):
     """A catalogue in one transaction."""
 
-    state: CatalogState
+    state: Any
     versions: Mapping[str, CatalogVersion]
     catalogue_id: str
     unversioned: str = ""

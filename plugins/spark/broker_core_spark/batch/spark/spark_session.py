@@ -57,6 +57,8 @@ _NOTES: Final = re.compile(
     r"|Setting default log level to|To adjust logging level use|Setting Spark log level to|.* WARN NativeCodeLoader: "
 )
 _SHOWN: Final = 256 * 1024  # bytes of Java's last output that are shown after a failure
+#: The bridge to the JVM that this process has started: later sessions have it too.
+_jvms: Final[list[Any]] = []
 _CONNECT: Final = "sc://"
 #: Java's text about a context that Spark itself stopped, as after ten executors that did not start.
 _STOPPED: Final = "stopped SparkContext"
@@ -139,8 +141,8 @@ def _start_context(settings: Mapping[str, str], said: IO[bytes]) -> None:
     from pyspark.java_gateway import launch_gateway
 
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
-    gateway: Any = SparkContext._gateway  # noqa: SLF001 - the bridge to the JVM that this process has, if any
-    if gateway is None and _SUBMITTED not in os.environ:
+    gateway: Any = None
+    if not _jvms and _SUBMITTED not in os.environ:
         options = {} if _LOG_SETTING in settings else {"stderr": said}
         try:
             gateway = launch_gateway(conf, popen_kwargs=options)  # type: ignore[no-untyped-call]
@@ -148,6 +150,7 @@ def _start_context(settings: Mapping[str, str], said: IO[bytes]) -> None:
             raise SessionFailed(
                 f"Spark does not start at {settings['spark.master']}: {_reason(_lines(said)) or error}"
             ) from error
+        _jvms.append(gateway)
     # A JVM that a signal ends breaks its connection to a server of accumulators, which would print that beside the
     # build's own line. Whatever else breaks it fails the job. The classes have other names in other releases.
     for server in vars(accumulators).values():
