@@ -100,3 +100,26 @@ async def test_a_log_that_hangs_is_unreachable() -> None:
     with pytest.raises(PassToNextLister, match="no answer") as refused:
         await found(Hangs("one"), timeout=0.01).find(Of())  # type: ignore[arg-type]
     assert refused.value.reason == "unreachable"
+
+
+async def test_a_log_that_another_question_found_stays_found() -> None:
+    """The log answers the first of two questions, and not the second, whose look ends later."""
+    first, second = asyncio.Event(), asyncio.Event()
+    turns = iter((first, second))
+
+    class Once(Log):
+        async def catalog_id(self) -> str:
+            await next(turns).wait()
+            if second.is_set():
+                raise ListingFailed("the database is gone")
+            return "one"
+
+    log = Once("one")
+    looking = found(log, timeout=60.0)
+    asked = [asyncio.create_task(looking.find(Of())) for _ in range(2)]  # type: ignore[arg-type]
+    await asyncio.sleep(0)
+    first.set()
+    chosen: Any = await asked[0]
+    second.set()
+    assert await asked[1] is chosen is log
+    assert await looking.find(Of()) is log

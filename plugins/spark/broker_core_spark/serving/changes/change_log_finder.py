@@ -56,7 +56,8 @@ class ChangeLogFinder:
             raise PassToNextLister("no_change_log", "nobody here has a change log")
         clock = asyncio.get_running_loop().time
         if clock() >= self._not_before:
-            self._found, self._why_none = await self._look(logs, manifest.catalogue_id)
+            found, self._why_none = await self._look(logs, manifest.catalogue_id)
+            self._found = self._found or found  # another question may have found it meanwhile
             self._not_before = clock() + _ASK_AGAIN
         if self._found is None:
             raise PassToNextLister(*self._why_none)
