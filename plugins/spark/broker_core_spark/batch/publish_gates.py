@@ -25,7 +25,7 @@ from broker_core_spark.settings import (
     MAX_TOPIC_LOSS,
     MIN_QUESTIONS,
 )
-from broker_core_spark.store import PublishedPointer, Store, read_manifest, read_pointers, readable_pointers
+from broker_core_spark.store import PublishedPointer, Store, read_manifest, read_pointers
 
 __all__ = [
     "HadBefore",
@@ -97,17 +97,19 @@ def published_before(store: Store) -> tuple[PublishedBefore | None, str]:
     ``None`` without one, and for one that cannot be read any more. The text is the reason why the gates have nothing to
     compare with, or an older generation; empty if they compare with what is published.
     """
-    newest = next(read_pointers(store), None)
-    pointer = next(readable_pointers(store), None)
-    torn = isinstance(newest, InvalidGeneration)
-    if pointer is None:
-        return None, f"no pointer can be read: {newest}" if torn else ""
+    torn: InvalidGeneration | None = None
+    for pointer in read_pointers(store):
+        if isinstance(pointer, PublishedPointer):
+            break
+        torn = torn or pointer
+    else:
+        return None, f"no pointer can be read: {torn}" if torn else ""
     name = f"generation {pointer.generation[:12]}"
     try:
         found = _read(store, pointer.generation)
     except _UNREADABLE as error:
         return None, f"{name} cannot be read: {getattr(error, 'reason', error)}"
-    return found, f"{newest}; they compared with {name}, the newest that a pointer names" if torn else ""
+    return found, f"{torn}; they compared with {name}, the newest that a pointer names" if torn else ""
 
 
 def _read(store: Store, generation: str) -> PublishedBefore:
