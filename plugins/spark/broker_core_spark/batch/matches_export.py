@@ -118,7 +118,7 @@ def matches_of_shares(
     shares: Sequence[Sequence[int]],
     batches: Iterable[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
-    """The rows with :data:`MATCH_SCHEMA` of the shares whose numbers are in the first column of the batches.
+    """Rows with :data:`MATCH_SCHEMA` of the shares that the first column of the batches numbers.
 
     A share has the numbers of segments of a generation in the store at ``place``. Raises
     :exc:`~broker_core_spark.errors.InvalidGeneration` and :exc:`~broker_core_spark.errors.StoreFailed` for files of the

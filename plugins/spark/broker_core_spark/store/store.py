@@ -170,7 +170,7 @@ class Store(ABC):
             yield from self._list(folder)
 
     def numbered(self, before: str, after: str) -> Sequence[tuple[int, str]]:
-        """(number, path) of files whose paths are a number between ``before`` and ``after``, the highest first.
+        """Numbers and paths of the files with a number between ``before`` and ``after``, the highest first.
 
         A number has 12 to 18 digits, with leading zeros up to 12. Names with others do not count.
         """

@@ -97,10 +97,7 @@ def local_names(keys: pa.LargeBinaryArray, namespace: str) -> pa.LargeStringArra
 
 
 def segment_ids(cuts: Sequence[bytes] | pa.LargeBinaryArray, keys: pa.LargeBinaryArray) -> Array:
-    """The number of each key's segment (int64): how many of the sorted ``cuts`` are not after the key.
-
-    In place of a column of cuts, anything with a length that can ``take`` rows of one will do.
-    """
+    """The number of each key's segment (int64): how many of the sorted ``cuts`` are not after the key."""
     # Binary search for all keys together.
     low = np.zeros(len(keys), np.int64)
     if not len(cuts) or not len(keys):
