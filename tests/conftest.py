@@ -22,7 +22,7 @@ from tests.support.fresh_environment import built_distributions
 from tests.support.left_behind import Running, note_cancelled_tasks
 from tests.support.quick_debug_mode import note_no_stacks
 from tests.support.quick_files import keep_files_in_memory
-from tests.support.quick_java import quick_driver_options
+from tests.support.quick_java import quick_java_options
 from tests.support.shared_caches import make_caches
 from tests.support.unit_tests import is_unit_tests, turn_of_tests
 
@@ -47,7 +47,7 @@ _BEGUN: pytest.StashKey[StartBesideCollection] = pytest.StashKey()
 #: Imported by those tests alone that have a gateway in their process.
 _LIVE_SNAPSHOTS = "broker_core.upstream.snapshots.live_snapshots"
 
-os.environ["SPARK_SUBMIT_OPTS"] = quick_driver_options()
+os.environ["SPARK_SUBMIT_OPTS"] = quick_java_options()
 # Nothing here multiplies matrices, and each process that imports numpy would start threads for it.
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 # No setting of the developer's shell reaches a test, nor the debug mode of loops a server that a test starts.

@@ -14,7 +14,7 @@ from broker_core_spark.batch.spark.java_home import find_java_home
 from broker_core_spark.store import open_store
 from broker_core_spark.store.published_pointers import current_pointer
 from tests.support.distributions import ROOT
-from tests.support.quick_java import quick_driver_options
+from tests.support.quick_java import quick_java_options
 
 NOTEBOOK = ROOT / "examples" / "spark_notebook" / "listings.ipynb"
 #: Runs each cell in one namespace. The value of a last expression is shown as notebooks show it.
@@ -47,7 +47,7 @@ def test_its_cells_run_and_draw_the_coverage(tmp_path: Path) -> None:
             "PYSPARK_PYTHON": sys.executable,
             "SPARK_LOCAL_IP": "127.0.0.1",
             "PYSPARK_SUBMIT_ARGS": "--master local[2] --conf spark.ui.enabled=false --conf spark.driver.memory=512m "
-            f"--conf 'spark.driver.extraJavaOptions={quick_driver_options()} -Xss4m' pyspark-shell",
+            f"--conf 'spark.driver.extraJavaOptions={quick_java_options()} -Xss4m' pyspark-shell",
         },
         capture_output=True,
         text=True,

@@ -22,7 +22,6 @@ def spark() -> Iterator[SparkSession]:
         "spark.driver.memory": "512m",
         "spark.driver.extraJavaOptions": "-Xss4m",
         "spark.sql.shuffle.partitions": "2",
-        "spark.sql.adaptive.enabled": "false",
         "spark.python.daemon.module": "tests.support.spark_daemon",
         "spark.executorEnv.PYTHONPATH": str(ROOT),
     }

@@ -16,13 +16,11 @@ from typing import Final
 
 from tests.support.distributions import ROOT
 
-__all__ = ["QUICK_JAVA", "quick_driver_options", "quick_java_options"]
+__all__ = ["QUICK_JAVA", "quick_java_options"]
 
 _ARCHIVE: Final = ROOT / ".venv" / "spark-classes.jsa"
 #: A job of a test is over before the slower compiler of Java makes up for its own time.
 QUICK_JAVA: Final = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
-#: So it is before Spark's own compiler does, which makes classes of each query.
-_INTERPRETED: Final = "-Dspark.sql.codegen.wholeStage=false -Dspark.sql.codegen.factoryMode=NO_CODEGEN"
 _OPTIONS: Final = " ".join(QUICK_JAVA)
 _JOB: Final = """
 import sys
@@ -38,13 +36,8 @@ with spark_session(master="local[2]", conf={"spark.driver.memory": "512m"}) as s
 """
 
 
-def quick_driver_options() -> str:
-    """The value of ``SPARK_SUBMIT_OPTS``, from which the JVM of a job has its options."""
-    return f"{quick_java_options()} {_INTERPRETED}"
-
-
 def quick_java_options() -> str:
-    """Options of any JVM of Spark; those of an executor may have no settings of Spark among them."""
+    """The value of ``SPARK_SUBMIT_OPTS``, from which the JVM of a job has its options."""
     if not _ARCHIVE.exists():
         return _OPTIONS
     # What does not fit is not said: it would stand in the output of programs.
