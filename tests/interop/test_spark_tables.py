@@ -17,7 +17,7 @@ from tests.interop.maven import PeerUnavailable
 from tests.interop.spark_tables import DeltaTable, IcebergTable, TopicTable, tables_session
 from tests.interop.spark_tables.tables import Row
 from tests.support.catalogue_chains import check_chain
-from tests.support.spark_catalogues import generation_files, questions_about, write_patterns
+from tests.support.spark_catalogues import generation_files, questions_about, temporary_views, write_patterns
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -286,10 +286,11 @@ def compared_builds(builds: Builds) -> Any:
 def test_rows_are_appended_to_a_table_that_is_there_by_column_names(
     spark: SparkSession, name: str, using: str
 ) -> None:
+    views = temporary_views(spark)
     spark.sql(f"CREATE TABLE {name} (a BIGINT, b STRING, more STRING) USING {using}")
     check_table(spark, f"table:{name}")
     for columns in ({"a": [1], "b": ["x"]}, {"b": ["y"], "a": [2]}):
         write_table(spark.createDataFrame(pa.table(columns)), f"table:{name}")
     rows = spark.table(name).orderBy("a").collect()
     assert [tuple(row) for row in rows] == [(1, "x", None), (2, "y", None)]
-    assert not [table for table in spark.catalog.listTables() if table.isTemporary]
+    assert temporary_views(spark) == views

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -38,6 +38,9 @@ from broker_core_spark.format.canonical_question import CanonicalQuestion, requi
 from broker_core_spark.format.manifest import Manifest
 from broker_core_spark.format.segment_boundaries import begins_segment
 from broker_core_spark.store import Store, open_store
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 from tests.support.generation_builder import build_generation
 
 __all__ = [
@@ -53,6 +56,7 @@ __all__ = [
     "result_of",
     "staged_names",
     "staging_area",
+    "temporary_views",
     "write_patterns",
 ]
 
@@ -277,3 +281,8 @@ def staged_names(place: StagingArea, runs: Iterable[SortedRun]) -> dict[tuple[st
     )
     values = rows["p0"].to_pylist() if count else [None] * len(rows)
     return dict(zip(map(name_of_key, rows["key"].to_pylist()), values, strict=True))
+
+
+def temporary_views(spark: SparkSession) -> set[str]:
+    """The names of the session's views, which other tests may have left there."""
+    return {table.name for table in spark.catalog.listTables() if table.isTemporary}

@@ -17,6 +17,7 @@ from broker_core_spark.batch.written_table import (
     history_tables,
     write_table,
 )
+from tests.support.spark_catalogues import temporary_views
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -33,11 +34,6 @@ def schema(spark: SparkSession, tmp_path: Path) -> Iterator[str]:
 
 def frame(spark: SparkSession, **columns: list[Any]) -> DataFrame:
     return spark.createDataFrame(pa.table(columns))
-
-
-def temporary_views(spark: SparkSession) -> set[str]:
-    """The names of the session's views, which other tests may have left there."""
-    return {table.name for table in spark.catalog.listTables() if table.isTemporary}
 
 
 def test_rows_are_appended_by_column_names(spark: SparkSession, schema: str) -> None:
