@@ -33,7 +33,7 @@ Name = tuple[str, str, str]
 KEYS: Final = ("region",)
 _LARGE: Final = "public/large"
 _REGIONS: Final = (None, "eu", "us")
-_SEGMENT_BYTES: Final = 2048
+_SEGMENT_BYTES: Final = 4096
 #: Changes of a chain: four have one of each kind, 200 take some five minutes for each kind of catalogue.
 CHAIN_TURNS: Final = int(os.environ.get("SPARK_CHAIN_TURNS", "4"))
 
@@ -97,7 +97,7 @@ def check_chain(
         for pattern in (None, ".*7")
         for region in ("eu", "us")
     ]
-    questions = pick.sample(rows, 70)
+    questions = pick.sample(rows, 90)
     written = 0
     swapped: Generation | None = None
     for turn in range(turns + 1):
@@ -136,11 +136,11 @@ def check_chain(
 
 def _topics() -> dict[Name, str | None]:
     topics: dict[Name, str | None] = {
-        (_LARGE, "persistent", f"orders-{number}"): _REGIONS[number % 3] for number in range(400)
+        (_LARGE, "persistent", f"orders-{number}"): _REGIONS[number % 3] for number in range(600)
     }
-    topics |= {(_LARGE, "non-persistent", f"users-{number}"): None for number in range(60)}
+    topics |= {(_LARGE, "non-persistent", f"users-{number}"): None for number in range(100)}
     topics |= {
-        (f"tiny/ns-{at}", "persistent", f"orders-{number}"): None for at in range(9) for number in range(12)
+        (f"tiny/ns-{at}", "persistent", f"orders-{number}"): None for at in range(9) for number in range(20)
     }
     return topics
 
