@@ -13,8 +13,6 @@ from broker_core_spark.arrow_columns import (
     buffer_and_offsets,
     is_ascending,
     not_utf8,
-    with_ends,
-    without_head,
 )
 
 TEXTS = st.lists(st.text(max_size=5), max_size=8)
@@ -26,14 +24,6 @@ def test_bytes_and_offsets_are_those_of_the_slice(texts: list[str], low: int) ->
     data, offsets = buffer_and_offsets(column)
     found = [bytes(data)[start:stop].decode() for start, stop in pairwise(offsets)]
     assert found == texts[low:]
-
-
-@given(TEXTS, st.text(max_size=3), st.text(max_size=3))
-def test_values_get_and_lose_their_ends(texts: list[str], head: str, tail: str) -> None:
-    longer = with_ends(pa.array(texts, pa.large_string()), head, tail)
-    assert longer.to_pylist() == [f"{head}{text}{tail}" for text in texts]
-    shorter = without_head(longer.cast(pa.large_binary()), len(head.encode()))
-    assert shorter.to_pylist() == [f"{text}{tail}".encode() for text in texts]
 
 
 def test_a_column_without_buffers_is_empty() -> None:

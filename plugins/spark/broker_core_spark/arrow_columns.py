@@ -1,19 +1,18 @@
-"""Arrow columns of bytes: their buffers and offsets, prefixes and suffixes, order."""
+"""Arrow columns of bytes: their buffers and offsets, their order, values that are no text."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["Array", "buffer_and_offsets", "is_ascending", "not_utf8", "with_ends", "without_head"]
+__all__ = ["Array", "buffer_and_offsets", "is_ascending", "not_utf8"]
 
 #: A column of numpy, of any type.
 Array: TypeAlias = np.ndarray[Any, Any]
-_END: Final = 2**31 - 1  # after the end of any value; Arrow's default overflows its sizes
 
 
 def buffer_and_offsets(column: pa.LargeStringArray | pa.LargeBinaryArray) -> tuple[pa.Buffer, Array]:
@@ -24,22 +23,6 @@ def buffer_and_offsets(column: pa.LargeStringArray | pa.LargeBinaryArray) -> tup
     )
     own = every[column.offset : column.offset + len(column) + 1]
     return data if data is not None else pa.py_buffer(b""), own
-
-
-def with_ends(column: pa.LargeStringArray, head: str, tail: str) -> pa.LargeStringArray:
-    """Each value with ``head`` before it and ``tail`` after it."""
-    # Replacing an empty slice at either end is several times faster than joining columns.
-    result = column.cast(pa.large_binary())
-    if head:
-        result = pc.binary_replace_slice(result, 0, 0, head.encode())
-    if tail:
-        result = pc.binary_replace_slice(result, _END, _END, tail.encode())
-    return result.cast(pa.large_string())
-
-
-def without_head(column: pa.LargeBinaryArray, size: int) -> pa.LargeBinaryArray:
-    """Each value without its first ``size`` bytes."""
-    return pc.binary_slice(column, size, _END)
 
 
 def is_ascending(column: pa.LargeBinaryArray) -> bool:

@@ -21,9 +21,13 @@ from broker_core_spark.format.segment_patch import PATCHES, patch_name
 from broker_core_spark.serving.opened.generation import Generation
 from broker_core_spark.store import Store, build_and_gc_marks, garbage_collection, open_store
 from broker_core_spark.store.build_and_gc_marks import GC_GRACE, SILENCE, read_marks, write_mark
-from broker_core_spark.store.build_records import build_record_paths, write_build_record
+from broker_core_spark.store.build_records import (
+    build_record_paths,
+    learned_paths,
+    write_build_record,
+    write_learned,
+)
 from broker_core_spark.store.garbage_collection import collect_garbage
-from broker_core_spark.store.learned_file import learned_paths, write_learned
 from broker_core_spark.store.published_pointers import current_pointer, readable_pointers
 from broker_core_spark.store.publishing import BuildRun, begin_build, use_generation
 from broker_core_spark.store.store import PROBE

@@ -40,7 +40,7 @@ def test_the_newest_look_counts_and_old_ones_go(tmp_path: Path) -> None:
 def test_a_damaged_look_is_an_error(tmp_path: Path, data: bytes) -> None:
     store = open_store(str(tmp_path))
     write_changes(store, LOOK)
-    whole = (tmp_path / LOOK.path).read_bytes()
-    (tmp_path / LOOK.path).write_bytes(data or whole[:-3])
+    path = tmp_path / "changes" / f"{LOOK.generation}-000000000001.jsonl"
+    path.write_bytes(data or path.read_bytes()[:-3])
     with pytest.raises(DamagedFile, match="it is no file of changes"):
         newest_changes(store, LOOK.generation)

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from broker_core_spark.store.build_and_gc_marks import activities, user_name
-from broker_core_spark.store.build_records import read_build_record, read_build_totals, write_build_record
+from broker_core_spark.store.build_records import (
+    read_build_record,
+    read_build_totals,
+    read_learned,
+    write_build_record,
+    write_learned,
+)
 from broker_core_spark.store.file_at_address import addressed_file
 from broker_core_spark.store.garbage_collection import collect_garbage
-from broker_core_spark.store.learned_file import read_learned, write_learned
 from broker_core_spark.store.private_file import PrivateFile
 from broker_core_spark.store.published_pointers import (
     PublishedPointer,

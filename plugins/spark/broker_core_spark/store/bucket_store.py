@@ -33,8 +33,6 @@ ERRORS: Final = (BaseError, OSError, ValueError)
 _CLIENT_OPTIONS: Final = frozenset(
     {"allow_http", "connect_timeout", "timeout", "proxy_url", "pool_max_idle_per_host"}
 )
-#: Hosts that give an instance of a cloud its credentials: asked if the environment has none.
-_METADATA_HOSTS: Final = ("169.254.169.254", "metadata.google.internal")
 
 
 class BucketStore(Store):
@@ -93,7 +91,8 @@ def obstore_message(error: Exception) -> str:
     # Its only text if an endpoint without TLS is not permitted.
     if "http://" in line and line.endswith("builder error"):
         return f"{line}: allow_http=true permits an http:// endpoint"
-    if any(host in line for host in _METADATA_HOSTS):
+    # Hosts that give an instance of a cloud its credentials: asked if the environment has none.
+    if "169.254.169.254" in line or "metadata.google.internal" in line:
         return f"{line}: the environment has no credentials, and no instance of a cloud gives any"
     return line
 

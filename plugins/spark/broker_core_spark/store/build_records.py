@@ -1,7 +1,10 @@
-"""Records of builds: builder, times and sources of a generation, and the totals of its questions.
+"""Files that builds leave for later ones, and brokers do not read: records, totals of questions, learned questions.
 
-They are no part of a generation, whose id depends on its contents alone. ``builds/<id>.json`` is the record, and
-``builds/<id>.parquet`` has the totals, for the comparison in the next build. Brokers read neither.
+They are no part of a generation, whose id depends on its contents alone. ``builds/<id>.json`` has builder, times and
+sources of a generation, and ``builds/<id>.parquet`` the totals of its questions, for the comparison in the next build.
+
+``learned/000000000012.jsonl`` has the learned questions of publication 12, if it had some: a build keeps those of
+earlier ones, because a broker that has just started knows no question.
 """
 
 from __future__ import annotations
@@ -16,13 +19,18 @@ from broker_core_spark.store.store import Store
 
 __all__ = [
     "BUILDS",
+    "LEARNED",
     "build_record_paths",
+    "learned_paths",
     "read_build_record",
     "read_build_totals",
+    "read_learned",
     "write_build_record",
+    "write_learned",
 ]
 
 BUILDS: Final = "builds"
+LEARNED: Final = "learned"
 
 
 def build_record_paths(generation: str) -> tuple[str, str]:
@@ -52,3 +60,22 @@ def read_build_totals(store: Store, generation: str) -> bytes | None:
         return store.get(build_record_paths(generation)[1], limit=512 * 1024 * 1024)
     except DamagedFile:
         return None
+
+
+def learned_paths(store: Store) -> list[str]:
+    """The paths of all files of learned questions, the newest first."""
+    return [path for _, path in store.numbered(f"{LEARNED}/", ".jsonl")]
+
+
+def read_learned(store: Store) -> tuple[str, bytes]:
+    """(path, bytes) of the newest file of learned questions; two empty values without one."""
+    for path in learned_paths(store):
+        data = store.get(path, limit=512 * 1024 * 1024)
+        if data is not None:  # else a gc removed it meanwhile
+            return path, data
+    return "", b""
+
+
+def write_learned(store: Store, number: int, data: bytes) -> None:
+    """Write the learned questions of a publication. Raises :exc:`StoreFailed`."""
+    store.put_new(f"{LEARNED}/{number:012}.jsonl", data)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Final
 
 from broker_core_spark.errors import DamagedFile, InvalidGeneration, NoSuchGeneration, StoreFailed
@@ -26,8 +26,7 @@ from broker_core_spark.store.build_and_gc_marks import (
     sign_path,
     write_mark,
 )
-from broker_core_spark.store.build_records import BUILDS, build_record_paths
-from broker_core_spark.store.learned_file import LEARNED, learned_paths
+from broker_core_spark.store.build_records import BUILDS, LEARNED, build_record_paths, learned_paths
 from broker_core_spark.store.published_pointers import GENERATION_ID, read_pointers
 from broker_core_spark.store.store import PROBE, Store, StoredFile
 from broker_core_spark.store.stored_manifest import files_of
@@ -114,7 +113,18 @@ def collect_garbage(
         staged = tuple(
             start for mark in dead for start in (f"temporary/stage-{mark.run}-", sign_path(mark.run))
         )
-        unneeded = _unneeded(store, needed, now, grace, staged, ends)
+        long_enough = max(grace, SILENCE)
+        unneeded = [
+            file
+            for folder in _FOLDERS
+            for file in sorted(store.list(folder), key=lambda file: file.path)
+            if file.path not in needed
+            and (
+                file.path.startswith(staged)
+                or file.modified <= now - (long_enough if file.path.startswith(_BEFORE_MARKS) else grace)
+            )
+        ]
+        _check_time(store, ends)
         removed: list[StoredFile] = []
         for file in unneeded:
             if not dry_run:
@@ -171,29 +181,3 @@ def _needed(store: Store, keep: int, ends: float) -> tuple[set[str], tuple[str, 
                 needed |= files_of(store, generation)
                 kept.append(generation)
     return needed, tuple(kept), tuple(unreadable)
-
-
-def _unneeded(
-    store: Store,
-    needed: set[str],
-    now: datetime,
-    grace: timedelta,
-    staged: tuple[str, ...],
-    ends: float,
-) -> list[StoredFile]:
-    """The old files that nothing needs, and files with a prefix of ``staged``, in the order of deletion."""
-    found: list[StoredFile] = []
-    long_enough = max(grace, SILENCE)
-    for folder in _FOLDERS:
-        there = sorted(store.list(folder), key=lambda file: file.path)
-        found += (
-            file
-            for file in there
-            if file.path not in needed
-            and (
-                file.path.startswith(staged)
-                or file.modified <= now - (long_enough if file.path.startswith(_BEFORE_MARKS) else grace)
-            )
-        )
-    _check_time(store, ends)
-    return found

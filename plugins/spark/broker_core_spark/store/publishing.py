@@ -189,5 +189,7 @@ def _check_files(store: Store, manifest: Manifest, verified: Collection[str]) ->
             raise InvalidGeneration(
                 file.name, f"it has {sizes[file.name]} bytes, not {file.size}: not published"
             )
-    for name, fault in file_faults(store, [file for file in expected if file.name not in verified]):
-        raise InvalidGeneration(name, f"{fault}: not published")
+    others = [file for file in expected if file.name not in verified]
+    for file, fault in zip(others, file_faults(store, others), strict=True):
+        if fault is not None:
+            raise InvalidGeneration(file.name, f"{fault}: not published")

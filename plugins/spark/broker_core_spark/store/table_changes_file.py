@@ -38,10 +38,6 @@ class TableChanges:
     looked: datetime
     names: Mapping[ChangedName, Mapping[str, str] | None]
 
-    @property
-    def path(self) -> str:
-        return f"{CHANGES}/{self.generation}-{self.number:012}.jsonl"
-
 
 def newest_changes(store: Store, generation: str, after: int = 0) -> TableChanges | None:
     """The newest look since a generation, or ``None`` unless its number is greater than ``after``.
@@ -69,10 +65,11 @@ def write_changes(store: Store, changes: TableChanges) -> bool:
     """Write a look, and remove older ones. ``False``: another look has this number."""
     rows = [changes.looked.isoformat(), *([*name, state] for name, state in sorted(changes.names.items()))]
     lines = b"".join(json.dumps(row).encode() + b"\n" for row in rows)
-    if not store.put_new(changes.path, hashlib.sha256(lines).hexdigest().encode() + b"\n" + lines):
+    path = f"{CHANGES}/{changes.generation}-{changes.number:012}.jsonl"
+    if not store.put_new(path, hashlib.sha256(lines).hexdigest().encode() + b"\n" + lines):
         return False
-    for _, path in _looks(store, changes.generation)[_KEPT:]:
-        store.delete(path)
+    for _, old in _looks(store, changes.generation)[_KEPT:]:
+        store.delete(old)
     return True
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import BinaryIO, Final
 
 import pyarrow as pa
@@ -69,14 +70,10 @@ def file_fault(store: Store, entry: FileEntry) -> str | None:
     return None
 
 
-def file_faults(store: Store, entries: Iterable[FileEntry]) -> Iterator[tuple[str, str]]:
-    """(name, fault) of each wrong file, in the order of ``entries``."""
-    wanted = list(entries)
+def file_faults(store: Store, entries: Iterable[FileEntry]) -> list[str | None]:
+    """The fault of each file, or ``None``."""
     with ThreadPoolExecutor(_READERS) as threads:
-        found = threads.map(lambda entry: file_fault(store, entry), wanted)
-        for entry, fault in zip(wanted, found, strict=True):
-            if fault is not None:
-                yield entry.name, fault
+        return list(threads.map(partial(file_fault, store), entries))
 
 
 def put_verified(store: Store, entry: FileEntry, data: bytes | BinaryIO) -> bool:

@@ -15,7 +15,7 @@ from broker_core_spark.batch.questions.learned_questions import kept_rows, leave
 from broker_core_spark.batch.questions.load_questions import LoadedQuestions, questions_of_rows
 from broker_core_spark.format.canonical_question import CanonicalQuestion
 from broker_core_spark.store import Store
-from broker_core_spark.store.learned_file import write_learned
+from broker_core_spark.store.build_records import write_learned
 from tests.support.generations import memory
 from tests.support.narrowed import of_type
 

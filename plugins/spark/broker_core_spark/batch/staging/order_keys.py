@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from broker_core import EncodedNames
-from broker_core_spark.arrow_columns import Array, without_head
+from broker_core_spark.arrow_columns import Array
 from broker_core_spark.format import DOMAIN_ORDER
 
 __all__ = [
@@ -93,7 +93,8 @@ def _parsed(head: bytes) -> tuple[str, str]:
 
 def local_names(keys: pa.LargeBinaryArray, namespace: str) -> pa.LargeStringArray:
     """The local names of keys of one namespace and domain."""
-    return EncodedNames.names_of_key(without_head(keys, len(namespace.encode()) + 2))
+    # The end is after that of any value: Arrow's default overflows its sizes.
+    return EncodedNames.names_of_key(pc.binary_slice(keys, len(namespace.encode()) + 2, 2**31 - 1))
 
 
 def segment_ids(cuts: Sequence[bytes] | pa.LargeBinaryArray, keys: pa.LargeBinaryArray) -> Array:
