@@ -31,7 +31,7 @@ from broker_core_spark.format.segment_boundaries import (
 from broker_core_spark.format.segment_reader import Segment
 from broker_core_spark.serving.opened.generation import Generation
 from broker_core_spark.store import Store
-from broker_core_spark.store.verified_files import fetch_verified, put_verified
+from broker_core_spark.store.verified_files import fetch_verified, put_all_verified
 from tests.support.segment_writer import SegmentWriter
 
 __all__ = [
@@ -147,8 +147,8 @@ def _runs(catalogue: Catalogue, target: int) -> Iterator[tuple[EncodedNames, boo
 def put_segment(store: Store, writer: SegmentWriter) -> SegmentEntry:
     """Put the files of a segment into a store."""
     segment = writer.finish()
-    put_verified(store, segment.entry, segment.names.file)
-    put_verified(store, segment.entry.postings, segment.postings.file)
+    files = [(segment.entry, segment.names.file), (segment.entry.postings, segment.postings.file)]
+    put_all_verified(store, files)
     segment.close()
     return segment.entry
 

@@ -23,7 +23,7 @@ from broker_core_spark.format.manifest import Manifest
 from broker_core_spark.store import Store, open_store
 from broker_core_spark.store.published_pointers import PublishedPointer
 from broker_core_spark.store.publishing import begin_build
-from broker_core_spark.store.verified_files import put_verified
+from broker_core_spark.store.verified_files import put_all_verified
 from tests.support.generation_builder import build_generation
 from tests.support.spark_catalogues import Names, changes_of, kept_selectors
 
@@ -222,7 +222,7 @@ async def publish_upon(
             if former is not None:
                 _carry_over(store, former, built)
                 for file in (*manifest.files, manifest.entry):  # what was made anew
-                    put_verified(store, file, whole.get(file.name, file.size) or b"")
+                    put_all_verified(store, [(file, whole.get(file.name, file.size) or b"")])
             return begun.publish(manifest), built
 
     return await asyncio.to_thread(build)

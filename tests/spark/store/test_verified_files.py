@@ -17,7 +17,6 @@ from broker_core_spark.store.verified_files import (
     file_fault,
     file_faults,
     put_all_verified,
-    put_verified,
     read_verified,
 )
 from tests.support.generations import memory
@@ -36,7 +35,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
 def test_what_is_damaged_is_replaced(store: Store, found: bytes, as_file: bool) -> None:
     store.put_new(FILE.name, found)
     assert file_fault(store, FILE) is not None
-    assert put_verified(store, FILE, io.BytesIO(DATA) if as_file else DATA)
+    assert put_all_verified(store, [(FILE, io.BytesIO(DATA) if as_file else DATA)]) == [True]
     assert store.get(FILE.name, 100) == DATA
     assert file_fault(store, FILE) is None
     assert [file.path for file in store.list("segments")] == [FILE.name]
@@ -57,14 +56,14 @@ def test_of_many_files_the_damaged_and_the_missing_are_written(store: Store) -> 
 
 
 def test_what_is_whole_is_left_alone(store: Store) -> None:
-    assert put_verified(store, FILE, DATA)
+    assert put_all_verified(store, [(FILE, DATA)]) == [True]
     (before,) = store.list("segments")
-    assert not put_verified(store, FILE, io.BytesIO(DATA))
+    assert put_all_verified(store, [(FILE, io.BytesIO(DATA))]) == [False]
     assert list(store.list("segments")) == [before]
 
 
 def test_faults_are_told_by_the_file(store: Store) -> None:
-    put_verified(store, FILE, DATA)
+    put_all_verified(store, [(FILE, DATA)])
     store.put_new("segments/cut", DATA[:3])
     store.put_new("segments/changed", DATA[::-1])
     files = [FILE, *(FileEntry(f"segments/{name}", FILE.size) for name in ("cut", "gone", "changed"))]
@@ -79,7 +78,7 @@ def test_a_pipe_in_place_of_a_file_is_replaced(tmp_path: Path) -> None:
     (tmp_path / "segments").mkdir()
     os.mkfifo(tmp_path / FILE.name)
     assert "no regular file" in str(file_fault(store, FILE))
-    assert put_verified(store, FILE, DATA)
+    assert put_all_verified(store, [(FILE, DATA)]) == [True]
     assert (tmp_path / FILE.name).read_bytes() == DATA
 
 

@@ -16,7 +16,7 @@ from broker_core_spark.format import (
     manifest_name,
     question_lines,
 )
-from broker_core_spark.store import Store, put_verified
+from broker_core_spark.store import Store, put_all_verified
 
 __all__ = ["write_manifest"]
 
@@ -67,6 +67,5 @@ def write_manifest(
         Manifest.parse(manifest.data, name)
     except InvalidGeneration as error:
         raise ValueError(f"this is no generation: {error.reason}") from None
-    put_verified(store, entry, data)
-    put_verified(store, manifest.entry, manifest.data)
+    put_all_verified(store, [(entry, data), (manifest.entry, manifest.data)])
     return manifest

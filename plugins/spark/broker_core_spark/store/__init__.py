@@ -35,7 +35,6 @@ from broker_core_spark.store.table_changes_file import (
 from broker_core_spark.store.verified_files import (
     fetch_verified,
     put_all_verified,
-    put_verified,
     read_verified,
 )
 
@@ -58,7 +57,6 @@ __all__ = [
     "open_store",
     "previous_generation",
     "put_all_verified",
-    "put_verified",
     "read_build_record",
     "read_build_totals",
     "read_learned",

@@ -19,7 +19,7 @@ from broker_core_spark.format import FileEntry
 from broker_core_spark.store.private_file import PrivateFile
 from broker_core_spark.store.store import Store
 
-__all__ = ["fetch_verified", "file_fault", "file_faults", "put_all_verified", "put_verified", "read_verified"]
+__all__ = ["fetch_verified", "file_fault", "file_faults", "put_all_verified", "read_verified"]
 
 #: Files verified at once: SHA-256 of one is slower than most disks.
 _READERS: Final = 4
@@ -74,11 +74,6 @@ def file_faults(store: Store, entries: Iterable[FileEntry]) -> list[str | None]:
     """The fault of each file, or ``None``."""
     with ThreadPoolExecutor(_READERS) as threads:
         return list(threads.map(partial(file_fault, store), entries))
-
-
-def put_verified(store: Store, entry: FileEntry, data: bytes | BinaryIO) -> bool:
-    """Put a file unless the store has it. Returns whether it was written."""
-    return put_all_verified(store, [(entry, data)])[0]
 
 
 def put_all_verified(store: Store, files: Sequence[tuple[FileEntry, bytes | BinaryIO]]) -> list[bool]:

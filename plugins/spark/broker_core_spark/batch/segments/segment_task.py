@@ -14,8 +14,9 @@ import shutil
 import tempfile
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache, partial
 from itertools import pairwise
 from typing import BinaryIO, Final, cast
 
@@ -85,7 +86,8 @@ def make_of_assignment(
     staging: StagingArea, store: Store, number: int, assignment: TaskAssignment
 ) -> TaskResult:
     """Do the work of one numbered task."""
-    return _Making(store, staging, assignment, SegmentPuts(store)).run(number)
+    read = partial(assignment.selectors.read, store, group=assignment.group, groups=assignment.groups)
+    return _Making(store, staging, assignment, SegmentPuts(store), cache(read)).run(number)
 
 
 @dataclass(slots=True)
@@ -108,9 +110,10 @@ class _Making:
     staging: StagingArea
     assignment: TaskAssignment
     puts: SegmentPuts
+    #: Reads the group's selectors of a (namespace, domain) once.
+    asked: Callable[[tuple[str, str]], tuple[KeyedSelectors, SelectorKeys]]
     compiled: Compiled = field(default_factory=compiled_patterns)
     tallies: TallyWriter = field(default_factory=TallyWriter)
-    asked: dict[tuple[str, str], tuple[KeyedSelectors, SelectorKeys]] = field(default_factory=dict)
     spans: list[tuple[int, int]] = field(default_factory=list)
 
     def run(self, number: int) -> TaskResult:
@@ -166,7 +169,7 @@ class _Making:
             values = {
                 key: column[low:high] for key, column in zip(property_keys, rows.columns[1:], strict=True)
             }
-            selectors, every = self._asked(namespace, domain)
+            selectors, every = self.asked((namespace, domain))
             own: list[_Piece] = []
             bounds = [0]
             for piece in pieces[ahead:]:
@@ -185,14 +188,6 @@ class _Making:
                     count = int(np.count_nonzero((twice >= piece.low) & (twice < piece.high)))
                     self._finish(piece, count, part)
                     ahead += 1
-
-    def _asked(self, namespace: str, domain: str) -> tuple[KeyedSelectors, SelectorKeys]:
-        place = (namespace, domain)
-        if place not in self.asked:
-            self.asked[place] = self.assignment.selectors.read(
-                self.store, place, self.assignment.group, self.assignment.groups
-            )
-        return self.asked[place]
 
     def _pieces(self, rows: pa.RecordBatch, ranges: Sequence[SegmentRange]) -> list[_Piece]:
         """The segments of these ranges: one each, or several if it would be too large."""

@@ -10,6 +10,7 @@ import json
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 
 from broker_core_spark.batch.staging.order_keys import end_of_namespace, first_of_namespace
 from broker_core_spark.format import NOTHING_ASKED, NameSelector, SegmentEntry, SelectorKeys, line_key
@@ -71,13 +72,13 @@ class KeptSelectors:
     def __init__(
         self, store: Store, before: StagedSelectors, now: StagedSelectors, added: StagedSelectors
     ) -> None:
-        self._store = store
-        self._now, self._added = now, added
+        self._added = added
         self.before: Mapping[_Place, SelectorKeys] = {
             place: before.keys(store, place) for place in before.places
         }
         self.now: Mapping[_Place, SelectorKeys] = {place: now.keys(store, place) for place in now.places}
-        self._read: dict[tuple[bool, _Place], KeyedSelectors] = {}
+        self._of_added = cache(partial(added.read, store))
+        self._of_now = cache(partial(now.read, store))
 
     def changed(self, entry: SegmentEntry) -> bool:
         """Whether the postings of a segment are other ones, even if its names are not."""
@@ -90,18 +91,12 @@ class KeptSelectors:
 
     def added(self, place: _Place) -> KeyedSelectors:
         """The selectors that are matched with all names."""
-        return self._selectors(self._added, place)
+        return self._of_added(place)[0]
 
     def carried(self, place: _Place) -> KeyedSelectors:
         """The other selectors of now: matched with the names that came."""
         added = {key for key, _ in self.added(place)}
-        return [item for item in self._selectors(self._now, place) if item[0] not in added]
-
-    def _selectors(self, staged: StagedSelectors, place: _Place) -> KeyedSelectors:
-        known = (staged is self._added, place)
-        if known not in self._read:
-            self._read[known], _ = staged.read(self._store, place)
-        return self._read[known]
+        return [item for item in self._of_now(place)[0] if item[0] not in added]
 
 
 def stage_selectors(

@@ -107,8 +107,7 @@ class Overlay:
         versions[rows] = [state.version for state in final]
         for key, column in values.items():
             column[rows] = [state.properties.get(key) for state in final]
-        namespace = self.names.namespace
-        bound, _ = names.locate([f"{PERSISTENT}://{namespace}/"])
+        bound, _ = names.locate([f"{PERSISTENT}://{self.names.namespace}/"])
         return Overlay(names, listed, versions, values, int(bound[0]))
 
     def matching_is_quick(self, pattern: TopicsPattern | None) -> bool:
