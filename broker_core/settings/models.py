@@ -116,7 +116,7 @@ class PulsarSettings(Table):
     drain_delay: Duration = Field(
         default=0.0,
         description="How long SIGTERM lets clients connect and ask on while /-/ready is a 503, so that load balancers "
-        "send nobody here any more.",
+        "stop sending clients here.",
     )
     drain_timeout: Duration = Field(
         default=10.0,
@@ -206,7 +206,7 @@ class CatalogSettings(Table):
 
     path: Path = Field(
         default=Path("broker-core.sqlite"),
-        description="The file, made where it is not there. A relative path is taken from the folder of the settings "
+        description="The file, made if it is not there. A relative path is taken from the folder of the settings "
         "file that names it (or that leaves it out); in an option or the environment, from the working directory.",
     )
     mode: Annotated[str, BeforeValidator(_file_mode)] = Field(

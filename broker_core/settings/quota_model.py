@@ -50,7 +50,7 @@ class QuotaSettings(Table):
     )
     queue: Count = Field(default=100, description="Requests of a bucket that may wait for their turn.")
     max_wait: Duration = Field(
-        default=5.0, description="The longest time that one waits; what would wait for longer is refused."
+        default=5.0, description="The longest wait of a request; one that would wait longer is refused."
     )
 
     @field_validator("roles", "namespaces")

@@ -19,8 +19,8 @@ class WatchersSettings(Table):
     )
     interval: PositiveDuration = Field(
         default=30.0,
-        description="After so long a question that is followed is asked again though nothing told of a change: for "
-        "plugins and brokers that give no signal, and for rights.",
+        description="How often a followed question is repeated if no change was reported: for plugins and brokers "
+        "that give no signal, and for rights.",
     )
     most: Count = Field(
         default=100_000,

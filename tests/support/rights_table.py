@@ -116,7 +116,7 @@ RIGHTS: Final = (
             "deleteKafkaAcls",
         ),
         gates="no",
-        note="404 where clients are not authenticated",
+        note="404 if clients are not authenticated",
         is_super=True,
     ),
     Right(

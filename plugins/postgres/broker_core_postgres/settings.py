@@ -66,7 +66,7 @@ class PostgresSettings(BaseModel):
     )
     listen_dsn: str | None = Field(
         default=None,
-        description="Connection string for LISTEN alone: the server itself where dsn is a pgbouncer that pools "
+        description="Connection string for LISTEN alone: the server itself if dsn is a pgbouncer that pools "
         "transactions. Without it dsn, unless prepared_statements is off.",
     )
     replicas: tuple[str, ...] = Field(
@@ -103,7 +103,7 @@ class PostgresSettings(BaseModel):
     )
     trigrams: Literal["auto", "on", "off"] = Field(
         default="auto",
-        description="The trigram index for substrings: used where it is there, demanded at the start, or never used.",
+        description="The trigram index for substrings: used if it is there, demanded at the start, or never used.",
     )
 
     # -- bounds
@@ -133,7 +133,7 @@ class PostgresSettings(BaseModel):
     )
     prepared_statements: Literal["on", "off"] = Field(
         default="on",
-        description="off: nothing outlives a transaction on the server, as pgbouncer needs it where it pools "
+        description="off: nothing outlives a transaction on the server, as pgbouncer needs it if it pools "
         "transactions.",
     )
     hash_cache: Size = Field(

@@ -22,7 +22,7 @@ __all__ = ["operations"]
 
 class _HeldListing(JsonObject):
     namespace: str
-    question: str = Field(description="The topics that were asked for, and for whom.")
+    question: str = Field(description="The topics that were asked for, and the client.")
     since: str = Field(json_schema_extra={"format": "date-time"})
     until: str = Field(description="It passes then by itself.", json_schema_extra={"format": "date-time"})
     before: int = Field(description="The topics that were listed last.")

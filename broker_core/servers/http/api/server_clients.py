@@ -50,7 +50,7 @@ _PROPERTIES: Final[Schema] = {
     "transport": {"type": "string", "enum": ["pulsar", "kafka", "http"]},
     "address": _TEXT,
     "role": _OR_NULL,
-    "original_principal": {**_OR_NULL, "description": "Whom the proxy of the client asks for."},
+    "original_principal": {**_OR_NULL, "description": "The role that the proxy of the client asks for."},
     "client_version": {**_TEXT, "description": "What the client says that it is."},
     "age_seconds": _NUMBER,
     "asks": {"type": "array", "items": _ASKS, "description": "The requests under way, 20 at most."},
@@ -173,8 +173,8 @@ def operations(_services: ApiServices) -> list[HttpOperation]:
                     examples={"application/json": {"disconnected": 1}},
                 )
             },
-            description="One of the parameters is needed at least. Where nobody needs a right for anything, it is for "
-            "the operator's socket alone.",
+            description="One of the parameters is needed at least. If no rights are required, only the "
+            "operator's socket may do it.",
             tag="server",
             parameters=_WHICH,
             changes="disconnect_clients",

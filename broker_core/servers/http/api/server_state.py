@@ -147,7 +147,7 @@ class _History(JsonObject):
         json_schema_extra={"format": "date-time"},
     )
     series: dict[str, list[float | None]] = Field(
-        description="The samples of each value, the oldest first, at most 360; null where nothing was to be seen. "
+        description="The samples of each value, the oldest first, at most 360; null if nothing was to be seen. "
         "`cpu` is in cores, memory in bytes."
     )
 

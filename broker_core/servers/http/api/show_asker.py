@@ -43,15 +43,15 @@ class _Server(JsonObject):
 
 class _Me(JsonObject):
     role: str | None
-    original_principal: str | None = Field(description="Whom the proxy of the client asks for.")
+    original_principal: str | None = Field(description="The role that the proxy of the client asks for.")
     address: str
     client_version: str
     authentication: list[str] = Field(
-        description="The methods by which clients authenticate; none where all are let in."
+        description="The methods by which clients authenticate; none if all are let in."
     )
     super: bool = Field(description="Whether it may do everything: a super role, or there are no rules.")
     until: str | None = Field(
-        description="When its credentials end, in UTC; null where that is not known, or they do not.",
+        description="When its credentials end, in UTC; null if that is not known, or they do not.",
         json_schema_extra={"format": "date-time"},
     )
     rights: _Rights

@@ -63,21 +63,21 @@ class NamespaceObject(JsonObject):
 
     namespace: str
     version: str | None = Field(
-        description="The version of the namespace, for `since=` of its changes; null where its counts are, or where "
+        description="The version of the namespace, for `since=` of its changes; null if its counts are, or if "
         "there is no catalogue."
     )
     source: str = Field(
         description="Where its topics come from: `catalog`, or the first plugin that is asked to list them."
     )
     changed: str | None = Field(
-        description="When a topic changed last, in UTC; null where the counts are, or the change log is empty.",
+        description="When a topic changed last, in UTC; null if the counts are, or the change log is empty.",
         json_schema_extra={"format": "date-time"},
     )
 
 
 class _Listed(NamespaceObject):
     counts: ModeCounts | None = Field(
-        description="The names that a listing of each mode has, each partition one; null where plugins list or "
+        description="The names that a listing of each mode has, each partition one; null if plugins list or "
         "hide topics of the namespace, or rules hide some from the client."
     )
 
@@ -92,7 +92,7 @@ class _Namespaces(JsonObject):
     )
     total: int | None = Field(
         default=None,
-        description="How many namespaces there are in all (`count`); null where plugins decide about each of them.",
+        description="How many namespaces there are in all (`count`); null if plugins decide about each of them.",
     )
 
 

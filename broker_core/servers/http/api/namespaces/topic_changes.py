@@ -135,7 +135,7 @@ def operations(services: ApiServices) -> list[HttpOperation]:
             },
             description="An answer has 1 MiB of changes at the most, whatever the `limit`. Changes of one version are "
             "never torn apart, so that there may be more of them; only a version of more than 24 MiB is a 410. "
-            "Before a cluster they are what this server's snapshots saw for the client since somebody asked first; no "
+            "Before a cluster they are what this server's snapshots saw for the client since the first request; no "
             "such version outlives the server.",
             tag="namespaces",
             parameters=(
@@ -151,7 +151,7 @@ def operations(services: ApiServices) -> list[HttpOperation]:
                 ),
                 limit_parameter("Changes at the most, as far as a version has no more."),
                 number_parameter(
-                    "wait", "Seconds to wait for a change where there is none yet.", 0, _LONGEST_WAIT, 0
+                    "wait", "Seconds to wait for a change if there is none yet.", 0, _LONGEST_WAIT, 0
                 ),
             ),
         )

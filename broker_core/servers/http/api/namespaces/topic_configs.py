@@ -52,7 +52,7 @@ class _Config(_Given):
 class _Configs(JsonObject):
     topic: str
     items: list[_Config] | None = Field(
-        description="All configs that topics have; null where those of this topic are not known: of one that a plugin "
+        description="All configs that topics have; null if those of this topic are not known: of one that a plugin "
         "lists, or brokers."
     )
 

@@ -36,7 +36,7 @@ class _State(JsonObject):
 
 class _Change(JsonObject):
     version: int | None = Field(
-        description="Of the namespace; null where masks or rules hide topics of it, since it counts those too."
+        description="Of the namespace; null if masks or rules hide topics of it, since it counts those too."
     )
     time: str = Field(json_schema_extra={"format": "date-time"})
     operation: Literal["create", "update", "delete"]
@@ -65,7 +65,7 @@ class _History(JsonObject):
     items: list[_Change] = Field(description="The newest is first.")
     complete: bool = Field(
         description="Whether the log reaches back to the first version of the namespace, and all is shown; false "
-        "where masks hide topics."
+        "if masks hide topics."
     )
     says: str | None = Field(description="What is missing, in words; null if nothing is.")
 
@@ -113,7 +113,7 @@ def operations(_services: ApiServices) -> list[HttpOperation]:
                 501: Reply("Brokers hold the topics."),
             },
             description="The log has the last changes of a namespace, 50,000 of them as a rule. Masks are asked about "
-            "what there is: where they hide topics, only one that is there for the client has a history, from the "
+            "what there is: if they hide topics, only one that is there for the client has a history, from the "
             "change that made it. An answer has 1 MiB of changes at the most, or one, whatever the `limit`.",
             parameters=(TOPIC, limit_parameter("Changes at the most.", 1000, 100)),
         )

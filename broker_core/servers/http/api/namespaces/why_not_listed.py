@@ -38,10 +38,10 @@ class _Step(JsonObject):
     step: str = Field(
         description="`rules`, `gates`, `exists`, `mode`, `properties`, `pattern`, `masks`, `held` or `listing`."
     )
-    passes: bool | None = Field(description="Whether the topic passes; null where that is not known.")
+    passes: bool | None = Field(description="Whether the topic passes; null if that is not known.")
     by: str | None = Field(description="What decides: a rule, plugins, what lists.")
     says: str
-    needs: str | None = Field(description="What it would take, where it does not pass.")
+    needs: str | None = Field(description="What it would take, if it does not pass.")
     change: _Change | None = Field(
         description="The request that makes it pass; null if none does, if the topic would not be listed then "
         "either, or if the client may not change it here."
@@ -51,7 +51,7 @@ class _Step(JsonObject):
 class _Why(JsonObject):
     topic: str
     listed: bool | None = Field(
-        description="Whether the answer has a name of the topic; null where it is an error."
+        description="Whether the answer has a name of the topic; null if it is an error."
     )
     blocked_by: str | None = Field(description="The first step that takes it away, or that fails.")
     steps: list[_Step] = Field(

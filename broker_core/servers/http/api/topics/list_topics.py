@@ -95,8 +95,8 @@ _EXAMPLES: Final = {
 
 _HEADERS: Final = {
     "ETag": "Of these topics, in any form; weak. Of all names of a listing it is their hash; of a page or of details "
-    "it has the version too, and there is none where that is not known.",
-    "Link": "The address of the next page, if there is one. Where the form has `next`, a very long one is left out.",
+    "it has the version too, and there is none if that is not known.",
+    "Link": "The address of the next page, if there is one. If the form has `next`, a very long one is left out.",
     "Vary": VARY,
     FILTERED: "Whether the server applied the pattern: `true` or `false`.",
     WARNINGS: "The `warnings` as a JSON array in ASCII, if there are any.",

@@ -78,7 +78,7 @@ class PlanObject(JsonObject):
     ranges: list[list[str]] | None = Field(description="Bounds of names, outside of which nothing matches.")
     required: list[str] | None = Field(description="Texts that every match has, the longest first.")
     looked_at: int | None = Field(
-        description="How many names the namespace has; null where plugins list or hide some, or rules hide some."
+        description="How many names the namespace has; null if plugins list or hide some, or rules hide some."
     )
     ms: float = Field(description="Milliseconds that the server took before it wrote the answer.")
 

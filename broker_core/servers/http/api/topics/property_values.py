@@ -78,7 +78,7 @@ def operations(_services: ApiServices) -> list[HttpOperation]:
             _list_keys,
             {
                 200: Reply(
-                    "The properties; none where nothing selects.",
+                    "The properties; none if nothing selects.",
                     {"application/json": _Keys},
                     examples={
                         "application/json": {

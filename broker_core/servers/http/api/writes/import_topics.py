@@ -129,7 +129,7 @@ def operations(_services: ApiServices) -> list[HttpOperation]:
             description="A topic that is there keeps its id, gets further partitions, and its properties are replaced "
             "by those of the line, if it has some. The last line of a topic counts. A wrong line is a 400 with its "
             "number in `line`. The body may be compressed with gzip. With exact and max_deletions, an empty "
-            "one empties the namespace. Where plugins authorize, they are asked about the namespace and about each "
+            "one empties the namespace. If plugins authorize, they are asked about the namespace and about each "
             f"topic that is brought or deleted, of which there may be {MOST_ASKED} each.",
             parameters=(_EXACT, _MOST),
             body=Body(
