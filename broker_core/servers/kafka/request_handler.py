@@ -26,6 +26,8 @@ from broker_core.servers.kafka.services import KafkaServices, ShownNode
 from broker_core.service import Ended, QuotaTurn
 from broker_core.wire.kafka import (
     API_VERSIONS,
+    MAX_REQUEST,
+    MAX_REQUEST_BEFORE_LOGIN,
     Fields,
     FrameSplitter,
     MalformedMessage,
@@ -37,9 +39,6 @@ from broker_core.wire.kafka import (
 
 __all__ = ["KafkaRequestHandler"]
 
-#: Bytes of a request, and of one before the client is authenticated (Kafka's sasl.server.max.receive.size).
-_LARGEST: Final = 16 * 1024 * 1024
-_LARGEST_BEFORE: Final = 512 * 1024
 #: Characters of a client id that are kept.
 _CLIENT_ID: Final = 256
 #: Characters of the name of a client's software, and of its version.
@@ -120,7 +119,7 @@ class KafkaRequestHandler:
                 known=known,
             )
         self._namespace = identities.namespace(None)
-        self._splitter = FrameSplitter(_LARGEST_BEFORE)
+        self._splitter = FrameSplitter(MAX_REQUEST_BEFORE_LOGIN)
         if self._sasl is None or admitted is not None:
             self._let_in(None if admitted is None else admitted.role)
         #: The client's name for itself.
@@ -260,7 +259,7 @@ class KafkaRequestHandler:
         asker = self._asker = identities.asker(role, self._peer, self._software, connection=self._client)
         self._client.identified(asker)
         self._namespace = identities.namespace(asker.role)
-        self._splitter.max_size = _LARGEST
+        self._splitter.max_size = MAX_REQUEST
         return asker
 
 

@@ -6,8 +6,14 @@ The messages follow Kafka's own definitions, encoded by KIP-482; docs/reference/
 from __future__ import annotations
 
 from broker_core.wire.kafka import api_tables
-from broker_core.wire.kafka.api import (
-    Api,
+from broker_core.wire.kafka.api import Api
+from broker_core.wire.kafka.api_tables import *  # noqa: F403 - scripts/kafka_tables.py names them
+from broker_core.wire.kafka.cursor_order import Order, order_of, ordered
+from broker_core.wire.kafka.error_codes import MESSAGES, ErrorCode, error_name
+from broker_core.wire.kafka.fields import ZERO_ID, Fields, Struct
+from broker_core.wire.kafka.frames import (
+    MAX_REQUEST,
+    MAX_REQUEST_BEFORE_LOGIN,
     FrameSplitter,
     RequestHeader,
     read_header,
@@ -15,10 +21,6 @@ from broker_core.wire.kafka.api import (
     request_frame,
     response_frame,
 )
-from broker_core.wire.kafka.api_tables import *  # noqa: F403 - scripts/kafka_tables.py names them
-from broker_core.wire.kafka.cursor_order import Order, order_of, ordered
-from broker_core.wire.kafka.error_codes import MESSAGES, ErrorCode, error_name
-from broker_core.wire.kafka.fields import ZERO_ID, Fields, Struct
 from broker_core.wire.kafka.known_apis import APIS, LIST_TOPICS, NOT_ASKED
 from broker_core.wire.kafka.raw_rows import RawRows, has_rows, read_raw_request, read_raw_response
 from broker_core.wire.kafka.reader import MalformedMessage, Reader
@@ -29,6 +31,8 @@ from broker_core.wire.kafka.writer import Buffer, Encoded, EncodedRows, Numbered
 __all__ = [
     "APIS",
     "LIST_TOPICS",
+    "MAX_REQUEST",
+    "MAX_REQUEST_BEFORE_LOGIN",
     "MESSAGES",
     "NOT_ASKED",
     "ZERO_ID",

@@ -16,8 +16,9 @@ import numpy as np
 import pyarrow as pa
 
 from broker_core.counted import counted
-from broker_core.wire.kafka.api import MOST_ANSWERED, Api, read_response
+from broker_core.wire.kafka.api import Api
 from broker_core.wire.kafka.fields import Array, Codec, Fields, Kind, Struct
+from broker_core.wire.kafka.frames import MOST_ANSWERED, read_response
 from broker_core.wire.kafka.reader import MalformedMessage, Reader
 from broker_core.wire.kafka.row_scan import RawPath, compiled_scan, own_places
 from broker_core.wire.kafka.writer import Buffer, Encoded, EncodedRows, unsigned_varint
