@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from broker_core_spark.batch.incremental.carry_segments import CarriedSegments, carry_segments
 from broker_core_spark.batch.incremental.changed_names import NameChanges
-from broker_core_spark.batch.incremental.segment_reuse import SegmentReuse
+from broker_core_spark.batch.incremental.segment_reuse import SegmentReuse, stretch_ranges
 from broker_core_spark.batch.progress.progress import SparkJob
 from broker_core_spark.batch.segments.segment_task import ordered_names
 from broker_core_spark.batch.segments.selector_cost import namespace_costs
@@ -78,11 +78,12 @@ def keep_segments(
     asked = stage_selectors(store, f"{folder}-now", now)
     known = asked if before == now else stage_selectors(store, f"{folder}-before", before)
     staged = [known, asked, stage_selectors(store, f"{folder}-added", added)]
+    every = stretch_ranges(manifest)
     work_of: list[dict[str, Any]] = []
     for share in shares:
-        ranges = {at: reuse.range_of(at) for at in share if reuse.compared or reuse.carried[at]}
+        ranges = {at: every[at] for at in share if reuse.compared or reuse.carried[at]}
         edges = list(ranges.values())
-        low, high = reuse.range_of(share[0])[0], reuse.range_of(share[-1])[1]
+        low, high = every[share[0]][0], every[share[-1]][1]
         record = {
             "generation": manifest.id,
             "stretches": [

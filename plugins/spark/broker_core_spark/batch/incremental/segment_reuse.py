@@ -13,6 +13,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Final
 
 import pyarrow as pa
@@ -50,6 +51,7 @@ __all__ = [
     "first_key",
     "read_previous_generation",
     "reusable_segments",
+    "stretch_ranges",
 ]
 
 #: The byte that makes the next key of a key.
@@ -99,11 +101,6 @@ class SegmentReuse:
         if self.compared:
             return frozenset()
         return self.now.intersection(self.previous.manifest.namespaces) - self.namespaces
-
-    def range_of(self, stretch: int) -> tuple[bytes, bytes]:
-        """The keys of a stretch (empty: no end)."""
-        firsts = _firsts(self.previous.manifest)
-        return firsts[stretch], firsts[stretch + 1] if stretch + 1 < len(firsts) else b""
 
     def without(self, stretches: Iterable[int]) -> SegmentReuse:
         """Some stretches are made anew and not carried."""
@@ -211,15 +208,20 @@ def _stretches_of(firsts: Sequence[bytes], key: bytes) -> tuple[int, ...]:
 
 def _ranges(manifest: Manifest, stretches: Sequence[int]) -> list[tuple[bytes, bytes]]:
     """The ranges of keys of these stretches; neighbours share one."""
-    firsts = _firsts(manifest)
+    every = stretch_ranges(manifest)
     found: list[tuple[bytes, bytes]] = []
     for at in stretches:
-        stop = firsts[at + 1] if at + 1 < len(firsts) else b""
-        if found and found[-1][1] == firsts[at]:
-            found[-1] = (found[-1][0], stop)
+        low, high = every[at]
+        if found and found[-1][1] == low:
+            found[-1] = (found[-1][0], high)
         else:
-            found.append((firsts[at], stop))
+            found.append((low, high))
     return found
+
+
+def stretch_ranges(manifest: Manifest) -> list[tuple[bytes, bytes]]:
+    """The range of keys of each stretch (empty: no end)."""
+    return list(pairwise([*_firsts(manifest), b""]))
 
 
 def _check_kind(manifest: Manifest, snapshot: CatalogueSnapshot, sizes: tuple[int, int]) -> None:

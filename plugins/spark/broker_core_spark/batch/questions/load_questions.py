@@ -349,7 +349,7 @@ class _FoundQuestions:
         if ignored:
             self._ignoring_rows += 1
             self._ignoring_place = self._ignoring_place or place
-        self._ignored.update(ignored)
+            self._ignored.update(ignored)
         pairs = tuple(sorted((key, properties[key]) for key in keys & properties.keys()))
         return (namespace, mode, pattern, pairs), parse_last_asked(place, row)
 
@@ -422,17 +422,27 @@ def _question_columns(columns: Sequence[str], shown: str) -> list[str]:
 
 
 def _rows_of_table(table: pa.Table, shown: str) -> Iterator[tuple[str, object]]:
-    names = _question_columns(table.column_names, shown)
-    rows = (zip(*batch.columns, strict=True) for batch in table.select(names).to_batches())
-    for number, values in enumerate(itertools.chain.from_iterable(rows), 1):
-        place = f"{shown}, row {number}"
-        row: dict[str, Any] = {}
-        for column, value in zip(names, values, strict=True):
+    number = 0
+    for batch in table.select(_question_columns(table.column_names, shown)).to_batches():
+        try:
+            rows = batch.to_pylist()
+        except UnicodeDecodeError:  # Spark passes invalid UTF-8 on in a column of texts
+            _check_texts(batch, shown, number)
+            raise
+        for row in rows:
+            number += 1
+            place = f"{shown}, row {number}"
+            yield place, _from_table(place, row)
+
+
+def _check_texts(batch: pa.RecordBatch, shown: str, before: int) -> None:
+    """Raise for the first value that is no text in UTF-8. It is slow: for wrong batches alone."""
+    for number, values in enumerate(zip(*batch.columns, strict=True), before + 1):
+        for column, value in zip(batch.schema.names, values, strict=True):
             try:
-                row[column] = value.as_py()
-            except UnicodeDecodeError:  # Spark passes invalid UTF-8 on in a column of texts
-                raise InvalidPatterns(f"{place}: {column} is no text in UTF-8") from None
-        yield place, _from_table(place, row)
+                value.as_py()
+            except UnicodeDecodeError:
+                raise InvalidPatterns(f"{shown}, row {number}: {column} is no text in UTF-8") from None
 
 
 def _from_table(place: str, row: dict[str, Any]) -> dict[str, Any]:
