@@ -1,4 +1,4 @@
-"""How Sphinx builds these pages (`make docs`): MyST's Markdown, furo's theme, and nothing that needs the network."""
+"""Sphinx's settings of these pages (`make docs`): MyST's Markdown, furo's theme, nothing that needs the network."""
 
 from __future__ import annotations
 

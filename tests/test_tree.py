@@ -45,6 +45,10 @@ _TWICE = {
     "TopicListing": "public: of the lookup client, and of the admin client, where Kafka's own has this name",
 }
 _FIRST_LINES = re.compile(r'^ *r?"""(\S.*?)(?:"""|\n\n)', re.MULTILINE | re.DOTALL)
+#: Beginnings of first lines in sources that lead to a name elsewhere, or ask in place of naming.
+_ASIDE = re.compile(r"As\b|How\b|What\b|Which\b|Whether (?:it|they)\b")
+#: Beginnings that only an ``__init__`` may have, below the name of its class: a parameter, an error.
+_OF_PARAMETERS = re.compile(r"See\b|Raises\b|``\w+`` (?:is|are|has|have|gives?|holds?|says?|may|must)\b")
 _TEXT = {
     "",
     ".py",
@@ -157,6 +161,18 @@ def test_a_first_line_names_its_thing() -> None:
         if path.suffix == ".py"
         for first in _FIRST_LINES.findall(path.read_text(encoding="utf-8"))
         if _UNNAMED.search(first)
+    ]
+    assert not found, "\n".join(found)
+
+
+def test_a_first_line_of_a_source_begins_with_its_name() -> None:
+    found = [
+        f"{source}: {first.splitlines()[0]}"
+        for source in SOURCES
+        for node in ast.walk(_tree(source))
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        and (first := ast.get_docstring(node))
+        and (_ASIDE.match(first) or (getattr(node, "name", "") != "__init__" and _OF_PARAMETERS.match(first)))
     ]
     assert not found, "\n".join(found)
 

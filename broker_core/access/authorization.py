@@ -57,7 +57,7 @@ _LONGEST_ROLE: Final = 1024
 
 
 class AllowsEverybody(BrokerCoreError):
-    """``authorization.mode`` is ``allow``, and clients authenticate: nobody would ask what for."""
+    """Refused settings: ``authorization.mode`` is ``allow``, so that authentication would have no effect."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,7 +334,7 @@ class _Rule:
         )
 
     def is_about(self, action: str, namespace: str | None) -> bool:
-        """Whether it is about an action in a namespace; for all namespaces, whether it denies the action in any."""
+        """Whether a rule is about an action in a namespace; for all namespaces, whether it denies the action in any."""
         if action not in self.actions:
             return False
         if self.everywhere or namespace is None:

@@ -72,7 +72,7 @@ class AsyncCatalog:
         return self.file.path.parent
 
     async def found(self, names: Sequence[TopicName]) -> list[tuple[TopicRecord | None, int]]:
-        """As :meth:`SqliteCatalog.found`; of a few topics without waiting, if that is possible."""
+        """Records of topics, by :meth:`SqliteCatalog.found`; a few topics without waiting, if that is possible."""
         found = self.found_now(names)
         return await asyncio.to_thread(self.file.found, names) if found is None else found
 
@@ -81,7 +81,7 @@ class AsyncCatalog:
         return self._read_now(len(names), partial(found_topics, names=names))
 
     def topics_by_id_now(self, ids: Sequence[uuid.UUID]) -> list[TopicRecord | None] | None:
-        """As :meth:`found_now`, by their ids."""
+        """A few topics by their ids, without waiting; ``None`` as for :meth:`found_now`."""
         return self._read_now(len(ids), lambda file: [topic_of_id(file, topic_id) for topic_id in ids])
 
     def _read_now(self, count: int, query: Callable[[sqlite3.Connection], _T]) -> _T | None:
@@ -89,14 +89,14 @@ class AsyncCatalog:
         return None if few is None else few.read_now(query)
 
     async def topics_by_id(self, ids: Sequence[uuid.UUID]) -> list[TopicRecord | None]:
-        """As :meth:`SqliteCatalog.topics_by_id`; of a few ids without waiting, if that is possible."""
+        """Topics by their ids, by :meth:`SqliteCatalog.topics_by_id`; a few without waiting, if that is possible."""
         found = self.topics_by_id_now(ids)
         return await asyncio.to_thread(self.file.topics_by_id, ids) if found is None else found
 
     async def edit(
         self, namespace: NamespaceName, edits: Sequence[Edit], deadline: float | None = None
     ) -> list[TopicWrite | CatalogError]:
-        """As :meth:`SqliteCatalog.edit_many`, in its turn.
+        """Make changes by :meth:`SqliteCatalog.edit_many`, in their turn.
 
         It ends by ``deadline`` (loop time), and begins within some seconds. Raises
         :exc:`~broker_core.errors.ListingFailed` with the cause ``QUEUE`` and
@@ -113,7 +113,7 @@ class AsyncCatalog:
         check: Callable[[], None] = lambda: None,
         allow: Allow | None = None,
     ) -> ImportReport:
-        """As :func:`~broker_core.catalog.topic_files.import_file.import_topics`, one import at a time."""
+        """Run :func:`~broker_core.catalog.topic_files.import_file.import_topics`, one import at a time."""
 
         def work() -> ImportReport:
             return import_topics(

@@ -178,7 +178,7 @@ class ApiClient(LoopBound):
         as_: Mapping[str, str | None] | None = None,
         names: int = 0,
     ) -> dict[str, Any]:
-        """How a listing comes about, with its first ``names``."""
+        """Explanation of a listing, with its first ``names``."""
         body = _question_body(pattern, mode, properties, as_) | {"names": names}
         return await self._ask(f"{_path(namespace)}/explain", body)
 
@@ -268,7 +268,7 @@ def _question_body(
 
 
 def _text(value: Any) -> Any:
-    """A parameter as it is sent: a flag as in JSON, and of several values each."""
+    """Text of a query parameter: flags as in JSON, several values one by one."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, Sequence) and not isinstance(value, str):

@@ -30,7 +30,9 @@ class _Made:
 
 @dataclass(frozen=True, slots=True)
 class ClientTls:
-    """``ca`` is a file of trusted certificates (``None``: the system's). ``certificate`` and ``key`` are the client's
+    """Files and checks of a client's TLS.
+
+    ``ca`` is a file of trusted certificates (``None``: the system's). ``certificate`` and ``key`` are the client's
     own, as PEM; without ``key`` it is in the file of the certificate. ``verify_hostname``: whether the server's
     certificate must be for its host name; it must be trusted in any case.
     """

@@ -119,7 +119,7 @@ class TopicListing(Sequence[str]):
         return bool(pc.all(pc.less_equal(self._given[:-1], self._given[1:]), min_count=0).as_py())
 
     def __eq__(self, other: object) -> bool:
-        """Whether it has the same names in the same order as another listing, a list or a tuple."""
+        """Whether the listing has the same names in the same order as another listing, a list or a tuple."""
         if isinstance(other, TopicListing):
             return len(self) == len(other) and bool(self.names.equals(other.names))
         if isinstance(other, list | tuple):

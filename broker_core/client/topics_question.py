@@ -42,7 +42,9 @@ class TopicsQuestion:
         topics_hash: str | None,
         properties: Mapping[str, str] | None,
     ) -> TopicsQuestion:
-        """Raises :exc:`~broker_core.errors.InvalidName`, since brokers close the connection over a bad namespace, and
+        """Checked question from a caller's arguments.
+
+        Raises :exc:`~broker_core.errors.InvalidName`, since brokers close the connection over a bad namespace, and
         :exc:`~broker_core.client.InvalidQuestion` for a value that is no text.
         """
         if not isinstance(namespace, NamespaceName):

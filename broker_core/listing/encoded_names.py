@@ -273,7 +273,7 @@ class EncodedNames:
     def hidden(
         namespace: NamespaceName | str, domain: str, names: pa.LargeStringArray
     ) -> pa.BooleanArray | None:
-        """Which of the local names are system topics, which brokers do not list; ``None`` if none is."""
+        """Mask of the local names of system topics, which brokers do not list; ``None`` if there are none."""
         return system_topics(partitioned_local_names(_sound(names)), _namespace(namespace, domain), domain)
 
     @staticmethod

@@ -460,7 +460,7 @@ class ListingData:
         return behind - 1, row, row < chunk.size and key_at(row) == key
 
     def keys_before(self, keys: Sequence[bytes], row: int) -> int:
-        """How many keys of names, which ascend, are of names before a row of this listing."""
+        """Number of keys of names, which ascend, that are of names before a row of this listing."""
         if row >= self.size or not keys:
             return len(keys)
         number = self.chunk_at(row)

@@ -118,7 +118,7 @@ NOTHING = ListedNames(plain=False)
 
 
 def count_listed(text: str) -> int:
-    """How many names a compact form lists; a function of SQL."""
+    """Number of names that a compact form lists; a function of SQL."""
     return len(_parse(text))
 
 

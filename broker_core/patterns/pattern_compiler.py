@@ -70,7 +70,7 @@ _COUNTS: Final = re.compile(r"\d+", re.ASCII)
 
 
 def unicode_classes(text: str) -> int:
-    r"""How many classes such as ``\pL`` and ``\P{Greek}`` the text of a pattern names."""
+    r"""Number of classes such as ``\pL`` and ``\P{Greek}`` in the text of a pattern."""
     if "\\p" not in text and "\\P" not in text:
         return 0
     return sum(map(_unicode_classes, tokens(text)))

@@ -90,7 +90,7 @@ class RequestServices:
     def rest(
         self, pattern: str | Same | None, properties: Mapping[str, str] | Same
     ) -> Coroutine[Any, Any, RestAnswer]:
-        """See :meth:`ListingRequest.rest`. A wrong call raises at once, before anything is awaited."""
+        """Listing of the rest of the chain, for :meth:`ListingRequest.rest`. A wrong call raises at once."""
         self._begin(pattern, properties)
         run: Any = self._run if self.waits is None else self.waits(self._run)
         return cast("Coroutine[Any, Any, RestAnswer]", run(pattern, properties))
@@ -122,7 +122,7 @@ class RequestServices:
         self.on_call(self._words_of(pattern, properties))
 
     def key(self, pattern: str | Same | None, properties: Mapping[str, str] | Same) -> Hashable:
-        """See :meth:`ListingRequest.key`."""
+        """Key of the plugin's own cache, for :meth:`ListingRequest.key`."""
         _check(pattern, properties)
         request = self.request
         rest_requested = _RestQuestion(

@@ -119,7 +119,7 @@ class BackgroundTasks:
         ]
 
     def loop_times(self) -> dict[str, LoopTime]:
-        """How long each task held the event loop, by ``spawn:NAME``."""
+        """Seconds that each task held the event loop, by ``spawn:NAME``."""
         return {f"spawn:{name}": task.loop_time for name, task in self._tasks.items()}
 
     async def close(self) -> None:

@@ -217,7 +217,7 @@ class Dispatcher:
 
     @property
     def live_keys(self) -> dict[str, frozenset[str]]:
-        """By plugin, the keys of its table that are live."""
+        """Live keys of each plugin's table."""
         return {plugin.name: plugin.live for plugin in self.registry}
 
     async def prepare_settings(

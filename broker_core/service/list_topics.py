@@ -123,7 +123,9 @@ Allowed: TypeAlias = Callable[[TopicChunk], _Array | None]
 
 @dataclass(frozen=True, slots=True)
 class VisibleTopics:
-    """``masks`` has one for each chunk: whether each of its topics is visible, ``None`` if all are.
+    """Topics of a table that an asker may see.
+
+    ``masks`` has one for each chunk: whether each of its topics is visible, ``None`` if all are.
 
     ``is_kept``: the table is kept for others, and so are encoded parts of it.
     """

@@ -124,7 +124,7 @@ class LiveSession:
 
     @property
     def is_over(self) -> bool:
-        """Whether it has ended, or was cancelled."""
+        """Whether the session has ended, or was cancelled."""
         return self not in self._sessions
 
     def expires(self, expiries: Expiries, at: float) -> None:

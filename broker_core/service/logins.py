@@ -37,14 +37,16 @@ class StoredUsers(Protocol):
     """The users of the catalogue, for any thread."""
 
     def kafka_user(self, name: str, mechanism: str) -> ScramRow | None:
-        """``None`` if there is none; raises an error of the catalogue."""
+        """Stored user of a name, or ``None``; raises an error of the catalogue."""
 
     def kafka_users(self) -> Sequence[ScramRow]:
         """All stored users; raises an error of the catalogue."""
 
 
 class Logins:
-    """``users`` are the catalogue's; ``None`` before a cluster, which stores none. ``elsewhere``, if given, alone
+    """Verification of the names and passwords of clients.
+
+    ``users`` are the catalogue's; ``None`` before a cluster, which stores none. ``elsewhere``, if given, alone
     verifies a method of authentication and its data, and returns the principal.
     """
 

@@ -25,7 +25,7 @@ class LookupService(Protocol):
         """The feature flags of these commands for CONNECTED."""
 
     async def answer(self, command: BaseCommand, asker: Asker, keep: Keep | None = None, /) -> bytes:
-        """The whole frame that answers the command, mostly its refusal too. The first one asks rules and gates.
+        """Answer a command with a whole frame, refusals included. The first service asks rules and gates.
 
         ``keep`` is given the permits of a large frame, which are its own to release; without it they are given back.
 

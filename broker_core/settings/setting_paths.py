@@ -29,7 +29,7 @@ SettingPath: TypeAlias = tuple[str, ...]
 
 
 def dotted(path: Iterable[object]) -> str:
-    """``("pulsar", "listen")`` is ``pulsar.listen``."""
+    """Name of a setting from its path: ``pulsar.listen`` of ``("pulsar", "listen")``."""
     return ".".join(str(part) for part in path)
 
 

@@ -61,7 +61,7 @@ class Gone(BaseModel):
 
 
 class Position(BaseModel):
-    """What the file holds: changes up to this version of this namespace have been taken."""
+    """Content of the file: changes up to this version of this namespace have been taken."""
 
     namespace: str
     version: str = Field(min_length=1)

@@ -45,7 +45,7 @@ class LoggedNames:
         return len(self.rows)
 
     def count(self, mode: Mode = Mode.ALL) -> int:
-        """How many names the rows are about; names that a topic has before and after count twice."""
+        """Number of names that the rows are about; names that a topic has before and after count twice."""
         forms = Counter([(domain, before, after) for domain, _, before, after, _, _ in self.rows])
         return sum(
             times * (len(ListedNames.parse(before)) + len(ListedNames.parse(after)))

@@ -152,7 +152,7 @@ class NamespaceChange:
 
     @property
     def most_logged(self) -> int:
-        """How many changes one transaction can leave in the log; more are a gap."""
+        """Most changes that one transaction can leave in the log; more are a gap."""
         return self._bounds.rows if self._bounds.versions > 0 else 0
 
     @property

@@ -61,7 +61,7 @@ def read_version(connection: sqlite3.Connection, namespace: NamespaceName) -> Ca
 
 
 class SpanBound(NamedTuple):
-    """How much of a log is read at once: whole versions, and one at least, unless it has more than ``alone``.
+    """Bound of what is read of a log at once: whole versions, and one at least, unless it has more than ``alone``.
 
     ``size`` and ``alone`` are in bytes of JSON that escapes all but ASCII, with some for each change.
     """

@@ -334,7 +334,7 @@ def _renew_ids(connection: sqlite3.Connection, values: dict[str, int]) -> int:
 def _loss(
     connection: sqlite3.Connection, namespace: NamespaceName, values: dict[str, int], allowed: Deletions
 ) -> tuple[int, Refusal | None]:
-    """How many listed names an exact import removes, and why so many may not go."""
+    """Number of listed names that an exact import removes, and the reason if so many may not go."""
     there, lost = connection.execute(_LOSS, values).fetchone()
     loss = Loss(there=int(there), removed=int(lost))
     refusal = allowed.refusal({str(namespace): loss})

@@ -149,7 +149,7 @@ def stage_file(
 
 
 def _merge_staged(one: str, other: str) -> str:
-    """As :func:`merge_listed`, for forms that may be :data:`UNTOLD`."""
+    """Merge two forms by :func:`merge_listed`; one that is :data:`UNTOLD` leaves the other."""
     if UNTOLD in (one, other):
         return other if one == UNTOLD else one
     return merge_listed(one, other)

@@ -211,7 +211,7 @@ class TopicLines:
 
     @property
     def names(self) -> int:
-        """How many names the lines so far give: one each, or as many as there are partitions."""
+        """Number of names that the lines so far give: one each, or as many as there are partitions."""
         return self.lines + self._further
 
     def __iter__(self) -> Iterator[tuple[TopicRows, TopicRows]]:

@@ -51,7 +51,7 @@ def kafka_acl_checks(settings: Settings) -> Iterator[Check]:
 
 
 def all_without_acls(settings: Settings) -> str:
-    """What Kafka clients may do that no ACL applies to: the rules of all transports apply to them all the same."""
+    """Rights of Kafka clients to which no ACL applies: the rules of all transports apply to them all the same."""
     from broker_core.access import Authorization
 
     if settings.authorization.mode == "allow":

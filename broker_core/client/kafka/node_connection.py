@@ -139,7 +139,7 @@ class NodeConnection:
 
     @property
     def is_usable(self) -> bool:
-        """Whether it may get new requests: it is open, and its session does not end soon."""
+        """Whether the connection may get new requests: it is open, and its session does not end soon."""
         return self._lost is None and self._loop.time() < self._session_end
 
     @property

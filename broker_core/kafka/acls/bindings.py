@@ -30,7 +30,7 @@ CLUSTER_OPERATIONS: Final = 8096
 
 
 class ResourceType(IntEnum):
-    """``ANY`` is for filters alone."""
+    """Kind of resource that an ACL is about. ``ANY`` is for filters alone."""
 
     UNKNOWN = 0
     ANY = 1
@@ -74,7 +74,7 @@ class Operation(IntEnum):
 
 
 class Permission(IntEnum):
-    """``ANY`` is for filters alone."""
+    """Effect of an ACL. ``ANY`` is for filters alone."""
 
     UNKNOWN = 0
     ANY = 1

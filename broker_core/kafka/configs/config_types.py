@@ -99,7 +99,7 @@ def _double(text: str) -> float | None:
 
 
 def _double_text(value: float) -> str:
-    """As ``Double.toString``."""
+    """Text of a number as Java's ``Double.toString`` writes it."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):

@@ -48,7 +48,7 @@ class ScramCredential:
     server_key: bytes = field(repr=False)
 
     def has_password(self, password: bytes) -> bool:
-        """Whether it was made from a password. It takes some ten milliseconds, without blocking other threads."""
+        """Whether the credentials are of a password. Takes some ten milliseconds, without blocking other threads."""
         salted = salted_password(self.mechanism, password, self.salt, self.iterations)
         stored_key = digest_of(self.mechanism, client_key_of(self.mechanism, salted))
         return hmac.compare_digest(stored_key, self.stored_key)

@@ -52,7 +52,7 @@ class ClientFirst:
 
     @classmethod
     def parse(cls, message: bytes) -> ClientFirst:
-        """Raises :exc:`ScramError`."""
+        """First message of a client. Raises :exc:`ScramError`."""
         found = _CLIENT_FIRST.fullmatch(_text(message))
         if found is None:
             raise ScramError("it is no first message of SCRAM")
@@ -75,7 +75,7 @@ class ServerFirst:
 
     @classmethod
     def parse(cls, message: bytes) -> ServerFirst:
-        """Raises :exc:`ScramError`."""
+        """First message of a server. Raises :exc:`ScramError`."""
         found = _SERVER_FIRST.fullmatch(_text(message))
         if found is None:
             raise ScramError("it is no first message of a server of SCRAM")
@@ -96,7 +96,7 @@ class ClientFinal:
 
     @classmethod
     def parse(cls, message: bytes) -> ClientFinal:
-        """Raises :exc:`ScramError`."""
+        """Last message of a client. Raises :exc:`ScramError`."""
         found = _CLIENT_FINAL.fullmatch(_text(message))
         if found is None:
             raise ScramError("it is no final message of SCRAM")
@@ -123,7 +123,7 @@ def to_base64(data: bytes) -> str:
 
 
 def from_base64(text: str) -> bytes:
-    """Raises :exc:`ScramError`."""
+    """Bytes of a value of a message. Raises :exc:`ScramError`."""
     try:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):

@@ -66,7 +66,7 @@ _BETWEEN_KEYS: Final = b"\xf8"
 
 
 def locate(data: ListingData, keys: Sequence[bytes]) -> tuple[Array, Array]:
-    """For each key of a name, in any order, its row or the row where it would be (int64), and whether it is there."""
+    """Row of each key, in any order, or its insertion point (int64), and whether the key exists."""
     rows, present = np.zeros(len(keys), np.int64), np.zeros(len(keys), bool)
     if all(before <= key for before, key in pairwise(keys)):
         order: Sequence[int] = range(len(keys))

@@ -185,7 +185,7 @@ class Chunk:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the columns and of all that may be derived from them and remembered; constant."""
+        """Bytes of the columns and of their caches; constant."""
         if self._nbytes is None:
             forms = 0 if self.is_mapped or self._plain else self.fields_size + 20 * self.size
             self._nbytes = (
@@ -325,7 +325,7 @@ class Chunk:
 
     @property
     def head(self) -> int | None:
-        """How many bytes precede each name in its field; ``None`` if that differs from name to name."""
+        """Number of bytes before each name in its field; ``None`` if that differs from name to name."""
         if self._head == -1:
             self._head = alike_start(np.diff(self.field_offsets))
         return self._head

@@ -114,7 +114,7 @@ def _chunks(
 
 
 def _others(buffer: pa.Buffer, offsets: Array) -> int:
-    """How many names are non-persistent, if they are in order, which the check of chunks finds out."""
+    """Number of names that are non-persistent, if they are in order, which the check of chunks finds out."""
     data = memoryview(buffer)
     low, high = 0, len(offsets) - 1
     while low < high:

@@ -142,7 +142,7 @@ def fields_fault(fields: pa.LargeBinaryArray) -> str | None:
 
 
 def _head_widths(sizes: Array) -> Array:
-    """How many bytes the length takes in fields of the given sizes."""
+    """Number of bytes that the length takes in fields of the given sizes."""
     widths = np.ones(len(sizes), np.int8)
     for width in range(1, 5):
         # A field of one byte more than fits a width has one byte of length more, so the size alone decides.

@@ -120,7 +120,7 @@ def _own_of_few(topic: str, others: Selection, *, is_plain: bool) -> pa.LargeStr
 
 
 def partitions_of(names: pa.LargeStringArray, topic: str) -> int | None:
-    """How many partitions a topic has by the names that it is listed by; ``None`` without names."""
+    """Number of partitions of a topic by the names that it is listed by; ``None`` without names."""
     if not len(names):
         return None
     if len(names) <= _FEW:

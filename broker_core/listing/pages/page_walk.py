@@ -215,7 +215,7 @@ class PageWalk:
         return None
 
     def _before(self, at: int) -> int:
-        """How many names come, in the order of pages, before a topic that has the name at a place."""
+        """Number of names, in the order of pages, before a topic that has the name at a place."""
         chunks = self._data.chunks
         return at + sum(
             len(rows)

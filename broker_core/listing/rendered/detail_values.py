@@ -98,7 +98,7 @@ JSON_VALUES: Final[Mapping[str, Callable[[Any], pa.LargeBinaryArray]]] = Mapping
 
 
 def pairs_bytes(column: pa.MapArray) -> Array:
-    """How many bytes the keys and values of each map have (int64)."""
+    """Bytes of the keys and values of each map (int64)."""
     offsets = column.offsets.to_numpy()
     total = np.zeros(len(column), np.int64)
     for texts in (column.keys, column.items):
@@ -107,7 +107,7 @@ def pairs_bytes(column: pa.MapArray) -> Array:
 
 
 def all_pairs_bytes(column: pa.MapArray) -> int:
-    """How many bytes the keys and values of all maps have, without a look at each map."""
+    """Bytes of the keys and values of all maps, by offsets alone."""
     if not len(column):
         return 0
     low, high = column.offsets[0].as_py(), column.offsets[len(column)].as_py()

@@ -222,7 +222,7 @@ class Candidates:
 
     @property
     def are_few(self) -> bool:
-        """Whether they are matched by their fields, joined with those of other chunks."""
+        """Whether the names are matched by their fields, joined with those of other chunks."""
         return len(self.positions) <= FEW_ROWS and self.search.chunk.is_plain
 
     @property

@@ -165,7 +165,7 @@ class Listers:
         position: int,
         steps: MutableSequence[ChainStep],
     ) -> PluginAnswer | None:
-        """The answer of one plugin, or the one that replaces it; ``None``: it failed, and the next one is asked."""
+        """Answer of one plugin, or its replacement; ``None`` if it failed and the next plugin is due."""
         name, plugin, clock = caller.name, caller.plugin, asyncio.get_running_loop().time
         started = clock()
         try:

@@ -57,8 +57,9 @@ class PluginAnswer(NamedTuple):
 
 @dataclass(slots=True)
 class _Kept:
-    """``selection`` is ``None`` for a pass through, or if only a hash is known; ``pattern`` is as the client sent it.
+    """Kept answer of a plugin to one question.
 
+    ``selection`` is ``None`` for a pass through, or if only a hash is known; ``pattern`` is as the client sent it.
     ``version`` and ``wants`` are of an answer at a version, ``true_at`` (loop time) of a last good one.
     """
 
@@ -73,7 +74,7 @@ class _Kept:
 
     @classmethod
     def of(cls, request: ListingRequest, accepted: AcceptedAnswer | None) -> _Kept:
-        """What is to be kept of an answer to ``request``; ``None`` is a pass through."""
+        """Kept part of an answer to ``request``; ``None`` is a pass through."""
         if accepted is None:
             return cls(None, wants=request.wants)
         pattern = request.topics_pattern if accepted.claimed else None
@@ -87,7 +88,7 @@ class _Kept:
         )
 
     def answers(self, request: ListingRequest) -> bool:
-        """Whether it answers a question that differs in the pattern alone.
+        """Whether the answer is for a question that differs in the pattern alone.
 
         An answer that the plugin filtered is for its pattern alone, whatever the plugin says that its answers depend
         on.

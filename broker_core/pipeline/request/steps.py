@@ -148,7 +148,9 @@ def unknown_size(permits: Permits) -> int:
 
 @dataclass(slots=True)
 class PipelineOptions:
-    """``patterns`` is the table of settings; ``time_budget`` is in seconds, for permits, chain and the start of the
+    """Options of the pipeline, from the settings.
+
+    ``patterns`` is the table of settings; ``time_budget`` is in seconds, for permits, chain and the start of the
     write together, and below the 30 s that clients wait. ``selecting_keys`` are the properties that are counted in
     :attr:`Pipeline.questions`. ``guarded`` is a plugin that holds its own listings, as default listers do.
     """

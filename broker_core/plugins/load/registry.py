@@ -106,7 +106,7 @@ class LoadedPlugin:
 
     @property
     def lists(self) -> bool:
-        """Whether it has the hook that lists."""
+        """Whether the plugin has the hook that lists."""
         return "broker_core_list_topics" in self.implementations
 
     @property

@@ -53,7 +53,9 @@ class Refusals(Protocol):
 
 
 class Arrivals:
-    """``transport`` is the protocol's name. Proxies in the networks ``haproxy_from`` must give the addresses of their
+    """Arriving connections of one protocol: their places, and preambles of proxies.
+
+    ``transport`` is the protocol's name. Proxies in the networks ``haproxy_from`` must give the addresses of their
     clients, and are trusted with it. ``file_ceiling`` is the descriptor from which on clients get no place
     (``None``: nothing bounds them). Without ``refusals``, a client that gets no place is just closed. ``at_once`` is
     how many connections are accepted in one turn of the event loop.

@@ -35,11 +35,11 @@ class CertificateUnusable(BrokerCoreError):
 
 
 class ServerCertificate:
-    """``table`` is the table of the settings that names the files, ``clock`` gives Unix seconds.
+    """Certificate and key of a server, read again when their files change.
 
-    With ``client_ca``, a client may show a certificate, which must then be one of these authorities. Without
-    ``tickets``, nothing is sent after a handshake, and no session is resumed. Reading raises
-    :exc:`CertificateUnusable`.
+    ``table`` is the table of the settings that names the files, ``clock`` gives Unix seconds. With
+    ``client_ca``, a client may show a certificate, which must then be one of these authorities. Without ``tickets``,
+    nothing is sent after a handshake, and no session is resumed. Reading raises :exc:`CertificateUnusable`.
     """
 
     def __init__(

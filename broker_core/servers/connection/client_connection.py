@@ -314,7 +314,7 @@ class ClientConnection(asyncio.Protocol):
         self._awaited.start(awaited.reply(), size, self._replied, awaited)
 
     def _replied(self, awaited: Awaited, task: asyncio.Task[bytes | Closing | None]) -> None:
-        """A reply that was awaited is known, unless the client is gone."""
+        """Handle an awaited reply once it is known, unless the client is gone."""
         self._holding -= awaited.holds
         if task.cancelled():
             return

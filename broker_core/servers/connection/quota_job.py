@@ -19,7 +19,9 @@ _WRITING: Final = 10.0
 
 
 class QuotaJob:
-    """``handle`` gives the answer, or the job that makes it, once the turn has come; ``refuse`` gives the frame of an
+    """Job that waits for its turn under quotas.
+
+    ``handle`` gives the answer, or the job that makes it, once the turn has come; ``refuse`` gives the frame of an
     error.
     """
 

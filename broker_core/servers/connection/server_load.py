@@ -1,4 +1,4 @@
-"""The load of all connections of a server: which are open, their tasks, and the bytes that they hold."""
+"""The load of a server: its open connections, their tasks and buffered bytes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ class _Connection(Protocol):
 
 
 class ServerLoad:
-    """``concurrent_requests`` is how many requests may be under way at a time (0: any number).
+    """Load of a server: its open connections, tasks and buffered bytes.
+
+    ``concurrent_requests`` is how many requests may be under way at a time (0: any number).
 
     Each connection reports itself that it is there, and that it is over: :meth:`opened`, :meth:`closed`.
     """

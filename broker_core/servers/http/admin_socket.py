@@ -23,7 +23,7 @@ _PATIENCE: Final = 1.0
 
 
 class AdminSocketError(BrokerCoreError):
-    """``[admin] socket`` cannot be listened on; the message names the file and says why."""
+    """Failure to listen on ``[admin] socket``; the message names the file and says why."""
 
 
 class AdminSocketInUse(AdminSocketError):

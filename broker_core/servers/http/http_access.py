@@ -41,7 +41,7 @@ _ORIGINAL_PRINCIPAL: Final = "X-Original-Principal"
 
 
 class ProtectedFromAll(BrokerCoreError):
-    """``[http] protect`` is on, but nobody is authenticated: no scrape and no probe would have an answer."""
+    """Refused settings: ``[http] protect`` without authentication, so that no scrape and no probe would be answered."""
 
 
 class Right(enum.Enum):

@@ -38,7 +38,7 @@ _LONGEST: Final = 8_000
 
 @dataclass(frozen=True, slots=True)
 class RowError:
-    """``code`` is never ``NONE``; of a very long ``message`` the begin is kept."""
+    """Error of one row of an answer: its ``code``, never ``NONE``, and of a very long ``message`` the begin."""
 
     code: ErrorCode
     message: str | None

@@ -67,7 +67,9 @@ class ShownNode:
 
 @dataclass(frozen=True, slots=True)
 class KafkaServices:
-    """``catalog`` is the embedded catalogue, and ``changes`` are made in it; both are ``None`` before a cluster.
+    """Services that handlers of requests use.
+
+    ``catalog`` is the embedded catalogue, and ``changes`` are made in it; both are ``None`` before a cluster.
     ``cluster_id`` is the text of a topic id.
     """
 

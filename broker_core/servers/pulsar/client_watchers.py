@@ -276,7 +276,10 @@ class ClientWatchers:
 
 
 class WatchJob(FailingJob):
-    """``topics_hash`` is the client's. ``uncompiled`` is a pattern that takes a thread to compile."""
+    """Job of opening a watcher, or of reconciling its topics.
+
+    ``topics_hash`` is the client's. ``uncompiled`` is a pattern that takes a thread to compile.
+    """
 
     __slots__ = (
         "_client",

@@ -92,12 +92,15 @@ class FailingJob(ABC):
         """The error for the client, which is reported."""
 
     def holds(self, _budget: PermitBudget) -> bool:
-        """Whether it holds memory of a budget."""
+        """Whether the job holds memory of a budget."""
         return False
 
 
 class ListingJob(FailingJob):
-    """``uncompiled`` is a pattern that takes a thread to compile; ``answer`` is the pipeline's, if known at once."""
+    """Job of one listing.
+
+    ``uncompiled`` is a pattern that takes a thread to compile; ``answer`` is the pipeline's, if known at once.
+    """
 
     __slots__ = ("_answer", "_client", "_request", "_request_id", "_uncompiled")
 

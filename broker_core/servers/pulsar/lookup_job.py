@@ -27,7 +27,7 @@ _log = structlog.get_logger(__name__)
 
 
 class LookupJob:
-    """``deadline`` is a time of the event loop's clock."""
+    """Job of one lookup command; ``deadline`` is a time of the event loop's clock."""
 
     __slots__ = ("_asker", "_command", "_deadline", "_lookups", "_permits")
 

@@ -71,7 +71,7 @@ class ChangeEvent:
 
 
 class Shortage:
-    """How long memory has been short for one thing that is tried again and again."""
+    """Shortage of memory for one thing that is tried again and again, since its begin."""
 
     __slots__ = ("_since",)
 
@@ -108,7 +108,7 @@ class Follower(Protocol):
         """Write that the answer has changed from ``before``; ``None`` for ``event``: the change was not rendered."""
 
     def waits(self, before: Selection, /) -> bool:
-        """Whether it has a change by :meth:`changed_later`; until then its client has the topics of ``before``."""
+        """Whether a change by :meth:`changed_later` is due; until then its client has the topics of ``before``."""
 
     def changed_later(self, event: ChangeEvent | None, before: Selection, after: Selection, /) -> None:
         """Write a change that it has waited for, if it still does: to ``after``, which may be the answer no more."""

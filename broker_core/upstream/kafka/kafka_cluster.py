@@ -191,10 +191,10 @@ class KafkaCluster:
         return await self._looks_under_way.result(None, self._looked)
 
     async def name(self, nodes: Collection[int]) -> None:
-        """Note nodes that a node has just named to a client: it may not know all of them.
+        """Add nodes that a client has just seen, and wait until the hooks know them.
 
-        They are looked at if they are new, for all clients: the end of one leaves no hook half done. Returns when the
-        hooks know them, unless the cluster does not answer.
+        The node of a look may not know all of them. They are looked at if they are new, for all clients: the end of one
+        leaves no hook half done. Returns at once if the cluster does not answer.
         """
         self._named |= dict.fromkeys(nodes, self._looks)
         for _ in range(2):  # a look that has begun already may not tell the hooks of them

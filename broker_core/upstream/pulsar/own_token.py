@@ -20,7 +20,9 @@ _AGAIN: Final = 5.0  # seconds between two runs of the command, at least
 
 
 class SourceToken:
-    """``read`` gives the token, in a thread; it is called each time, but never twice at once, since it may hang for
+    """Token of a source that is read anew for each use.
+
+    ``read`` gives the token, in a thread; it is called each time, but never twice at once, since it may hang for
     ever.
     """
 
@@ -54,7 +56,9 @@ class SourceToken:
 
 
 class CommandToken:
-    """``run`` gives the token; it is kept until it expires or is refused.
+    """Token of a command, kept for further uses.
+
+    ``run`` gives the token; it is kept until it expires or is refused.
 
     One run at a time, for all that wait for it, and no two within 5 seconds: a token that brokers refuse for ever
     must not run the command for ever. A failed run leaves a token that has not expired in use.

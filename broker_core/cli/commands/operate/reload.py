@@ -118,7 +118,7 @@ def _differences(before: Any, after: Any) -> Iterator[str]:
 
 
 def _names_lost(report: dict[str, Any]) -> tuple[dict[str, str], str | None]:
-    """How many names of the server's catalogue each role would lose by the new rules, since some clients then
+    """Number of names of the server's catalogue that each role would lose by the new rules, since some clients then
     unsubscribe; and a note if some names were not counted.
     """
     from broker_core.errors import BrokerCoreError

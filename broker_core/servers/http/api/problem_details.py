@@ -154,7 +154,7 @@ def _of_change(error: CatalogError) -> Problem:
 
 
 class ProblemObject(JsonObject):
-    """What went wrong (RFC 9457)."""
+    """Description of a problem (RFC 9457)."""
 
     model_config = ConfigDict(extra="allow", json_schema_extra={"examples": [_EXAMPLE]})
 

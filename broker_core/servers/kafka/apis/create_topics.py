@@ -201,7 +201,7 @@ def _exists(name: str) -> RowError:
 
 
 def collision(name: str, other: str | None) -> RowError:
-    """``other`` is the topic that is there; ``None``: the client is not shown it."""
+    """Error of a topic whose name collides with ``other``, which is ``None`` if the client may not see it."""
     which = "an existing topic" if other is None else f"existing topic: {other}"
     return RowError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with {which}")
 

@@ -107,7 +107,7 @@ class Authorizer:
             self._reader.close()
 
     def is_current(self, caller: Caller) -> bool:
-        """Whether it has read all changes; it is asked before each request, and if not, :meth:`refresh` is called."""
+        """Whether all changes were read; it is asked before each request, and if not, :meth:`refresh` is called."""
         if self._reader is None:
             return True
         now = self._reader.version_now(caller.namespace)

@@ -120,7 +120,7 @@ def _resource(row: Fields) -> AclBinding:
 
 
 def _narrowed(shown: Sequence[AclBinding], filters: Sequence[Fields]) -> list[list[Fields] | Fields]:
-    """By filter the filters of the matching resources in its place, or its error."""
+    """For each filter, the filters that replace it, one per matching resource, or its error."""
     found = matched(shown, [filter_of({**_EVERY, **_of_resource(row)}) for row in filters])
     return [
         each

@@ -55,7 +55,9 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class PageShape:
-    """``fields`` are the cursor's. ``asked`` are the arrays of the request with the wanted names, each in the elements
+    """Places of wanted names, units and cursor in the requests and answers of one API.
+
+    ``fields`` are the cursor's. ``asked`` are the arrays of the request with the wanted names, each in the elements
     of the one before, and ``answered`` the arrays of the answer; units are the elements of the last one.
 
     ``refused`` is the array whose rows have the error of a request that is refused, ``None``: the answer as a whole.

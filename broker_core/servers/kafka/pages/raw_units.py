@@ -222,7 +222,7 @@ class RawUnits:
         return taken
 
     def _depth(self, low: int, high: int) -> int:
-        """The first level whose rows are passed on as they are: all of their units are taken, in the answer's order."""
+        """Depth from which rows are copied unchanged, since a page takes all their units, in the answer's order."""
         for depth, at in enumerate(self._slots[:-1]):
             cuts = (each for each in (low, high) if 0 < each < len(at))
             is_cut = any(at[each] >= 0 and at[each - 1] == at[each] for each in cuts)

@@ -75,8 +75,9 @@ def or_close() -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KafkaCall(Caller):
-    """``body`` is the request of the version in ``header``. ``node`` is the node that the client's listener advertises.
+    """Request under way, with its caller and the services that answer it.
 
+    ``body`` is the request of the version in ``header``. ``node`` is the node that the client's listener advertises.
     ``began`` is when the request came, in loop time, ``size`` the bytes of a large one. ``attempt`` is the change that
     it wants to make.
     """
@@ -199,7 +200,9 @@ Answer: TypeAlias = Callable[[KafkaCall], "Fields | Coroutine[Any, Any, Fields]"
 
 @dataclass(frozen=True, slots=True)
 class HandlerRow:
-    """``answer`` gives the fields of the response; it may raise :exc:`CloseClient`, and any other error closes
+    """Row of an API: its parser and its handler.
+
+    ``answer`` gives the fields of the response; it may raise :exc:`CloseClient`, and any other error closes
     the connection as an error of this server.
 
     ``shown_from`` is the first version in the list of ApiVersions, if it is not the first one that is understood.

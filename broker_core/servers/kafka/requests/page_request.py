@@ -38,7 +38,7 @@ class PageRequest(Protocol):
     def __len__(self) -> int: ...
 
     def has(self, first: str) -> bool:
-        """Whether it names an item with this first field of a cursor."""
+        """Whether the request names an item with this first field of a cursor."""
 
     def parts(self) -> Iterator[Any]:
         """The parts from the start of the page on, each of as many items as fill the page if all exist."""

@@ -49,7 +49,9 @@ class _State(Enum):
 
 
 class SaslSession:
-    """``mechanisms`` gives the mechanisms of the settings, in their order. ``admit`` lets the client in as a principal,
+    """Authentication of one connection.
+
+    ``mechanisms`` gives the mechanisms of the settings, in their order. ``admit`` lets the client in as a principal,
     and gives its asker. ``send`` closes the connection.
 
     With ``known``, the client has an identity already, by its certificate, and may prove another one first of all.

@@ -35,7 +35,7 @@ def checked_configs(kafka: KafkaSettings) -> Mapping[str, str]:
 
 
 class EncodedConfigs:
-    """``broker`` are the defaults of the settings."""
+    """Encoded configs of topics, kept by version; ``broker`` are the defaults of the settings."""
 
     def __init__(self, broker: Mapping[str, str]) -> None:
         self.inherit(broker)

@@ -346,7 +346,7 @@ def _rows_without(lost: list[int], data: _Array, starts: _Array, shape: Sequence
 def _by_value(
     values: _Array, make: Callable[[_Array, _Array], pa.LargeBinaryArray]
 ) -> tuple[pa.LargeBinaryArray, _Array]:
-    """What is made of the rows of each distinct value, one after another, and the numbers of the rows."""
+    """Fragments of the rows of each distinct value, one after another, and the numbers of the rows."""
     columns, order = [pa.array([], _BYTES)], [np.zeros(0, np.int64)]
     for value in np.unique(values, axis=0):
         rows = np.flatnonzero((values == value).all(axis=1))

@@ -31,7 +31,7 @@ _MAY_CREATE: Final = "SELECT pg_catalog.has_database_privilege(pg_catalog.curren
 
 @dataclass(frozen=True, slots=True)
 class Backup:
-    """``schema`` holds the rows of schema ``number``. ``description`` says when and why it was made."""
+    """Schema with the rows of schema ``number``. ``description`` says when and why it was made."""
 
     schema: str
     number: int

@@ -27,7 +27,7 @@ app = typer.Typer(help="The patterns that are worth precomputing.", no_args_is_h
 
 @app.callback()
 def _patterns() -> None:
-    """Makes a group of one command a group."""
+    """Register one command as a group."""
 
 
 @app.command("export", epilog=EXAMPLES)

@@ -39,7 +39,7 @@ class FramedFile(FileEntry):
 
 
 class _SpooledFile(tempfile.SpooledTemporaryFile[bytes]):
-    """A file that is closed when nobody has it any more: that of a failed task is neither finished nor put."""
+    """Temporary file, closed with its last user: that of a failed task is neither finished nor put."""
 
     def __del__(self) -> None:
         self.close()

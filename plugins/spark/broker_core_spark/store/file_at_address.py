@@ -79,7 +79,7 @@ class _LocalFile:
                 beside.unlink(missing_ok=True)
 
     def _is_special(self) -> bool:
-        """Whether it is a device or a pipe, such as ``/dev/stdout``, which no other file replaces."""
+        """Whether the file is a device or a pipe, such as ``/dev/stdout``, which no other file replaces."""
         return self._path.exists() and not self._path.is_file() and not self._path.is_dir()
 
     def _beside(self) -> Path:

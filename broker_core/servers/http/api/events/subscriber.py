@@ -111,11 +111,11 @@ class Subscriber:
         self.woken.set()
 
     def waits(self, before: Selection) -> bool:  # noqa: ARG002  # the protocol's
-        """False: nothing is written before its task has its turn."""
+        """Always false: a stream writes at once, in the turn of its task."""
         return False
 
     def changed_later(self, event: ChangeEvent | None, before: Selection, after: Selection) -> None:
-        """Do nothing: it has not waited."""
+        """Do nothing: the stream has not waited."""
 
     def select_by_properties(self) -> None:
         """A stream has the properties of its request."""

@@ -30,7 +30,7 @@ class _Question(QuestionAsClient):
 
 
 class _Explanation(JsonObject):
-    """What `broker-core explain --format json` prints, without the texts of plugins' errors and without `kafka`.
+    """Output of `broker-core explain --format json`, without the texts of plugins' errors and without `kafka`.
 
     Of a listing that fails it has `error`, `code` and `cause`.
     """

@@ -51,7 +51,7 @@ _log = structlog.get_logger(__name__)
 
 
 class ModeCounts(JsonObject):
-    """How many names a listing of each mode has, each partition one."""
+    """Numbers of names in a listing of each mode, each partition one."""
 
     persistent: int
     non_persistent: int

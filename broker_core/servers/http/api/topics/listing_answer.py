@@ -68,7 +68,7 @@ ARROW: Final = "application/vnd.apache.arrow.stream"
 
 
 class PlanObject(JsonObject):
-    """How a pattern was applied."""
+    """Way in which a pattern was applied."""
 
     how: str = Field(
         description="`none` (no pattern), `all`, `literal`, `range`, `scan`, `unsupported`, or `lister`: what lists "
@@ -84,7 +84,7 @@ class PlanObject(JsonObject):
 
 
 class ListingEnd(JsonObject):
-    """What is said of a listing besides its topics."""
+    """Facts of a listing besides its topics."""
 
     filtered: bool = Field(description="Whether the server applied the pattern.")
     next: str | None = Field(description="The cursor of the next page.")

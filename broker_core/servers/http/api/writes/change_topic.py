@@ -51,7 +51,7 @@ _JSON: Final = "application/json"
 
 
 def _given(value: Any) -> Any:
-    """A value that is no null."""
+    """Validate that a value is not null."""
     if value is None:
         raise PydanticCustomError("null", "")
     return whole(value)

@@ -60,7 +60,7 @@ class MirrorSource(Protocol):
 
     @property
     def has_configs(self) -> bool:
-        """Whether it gives Kafka's configs and replicas; else the database's stay."""
+        """Whether the source gives Kafka's configs and replicas; else the database's stay."""
 
     @property
     def origin(self) -> str:

@@ -42,12 +42,12 @@ class Scope:
         return scope
 
     def may_cover(self, tenant: str) -> bool:
-        """Whether it may cover namespaces of a tenant."""
+        """Whether the scope may cover namespaces of a tenant."""
         own = [namespace.partition("/")[0] for namespace in self.namespaces]
         return _any(self.tenants, tenant) and _any(own, tenant)
 
     def covers(self, namespace: NamespaceName) -> bool:
-        """Whether it covers a namespace."""
+        """Whether the scope covers a namespace."""
         return _any(self.tenants, namespace.tenant) and _any(self.namespaces, str(namespace))
 
     def __str__(self) -> str:

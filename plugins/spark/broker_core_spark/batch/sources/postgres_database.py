@@ -221,7 +221,7 @@ class _Exported:
     def stage(
         self, staging: StagingArea, _store: Store, _number: int, pages: tuple[int, int]
     ) -> list[SortedRun]:
-        """Stage the names on some pages of the table: the work of a numbered task."""
+        """Stage the names of some pages of the table: the work of a numbered task."""
         writer = SortedRunWriter(staging)
         text = asyncio.run(self._copied(*pages, staging.property_keys))
         for table in _parsed(text, len(staging.property_keys)):
