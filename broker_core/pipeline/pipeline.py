@@ -48,7 +48,8 @@ from broker_core.pipeline.request.steps import (
     unknown_size,
     without_hash,
 )
-from broker_core.pipeline.runs.worker_threads import TimeBudget, Workers
+from broker_core.pipeline.runs.time_budget import TimeBudget
+from broker_core.pipeline.runs.worker_threads import Workers
 from broker_core.pipeline.topic_questions import TopicQuestions
 from broker_core.plugin_api import (
     EVERYTHING,

@@ -33,7 +33,8 @@ from broker_core.pipeline.request.held_permit import HeldPermit
 from broker_core.pipeline.request.listing_in_progress import AcceptedAnswer, ListingInProgress
 from broker_core.pipeline.request.steps import PipelineOptions, bad_topics, sizes_of, unknown_size
 from broker_core.pipeline.runs.in_flight import NextRuns
-from broker_core.pipeline.runs.worker_threads import TimeBudget, Workers
+from broker_core.pipeline.runs.time_budget import TimeBudget
+from broker_core.pipeline.runs.worker_threads import Workers
 from broker_core.plugin_api import DefaultLister, DescribeRequest, ListingRequest, key_of
 from broker_core.plugins import Dispatcher
 

@@ -1,28 +1,25 @@
-"""The worker threads of the pipeline, and the time budget of an answer.
+"""The worker threads of the pipeline.
 
 The threads compile patterns, search listings, build and gather columns. Each kind of work has threads of its own, and
 the connections take turns in each (:mod:`.fair_threads`). Quick work is done on the event loop instead, while its turn
-has time left. Work that exceeds the time of its answer fails with an error that says so.
+has time left.
 """
 
 from __future__ import annotations
 
-import asyncio
 import math
 from collections.abc import Callable, Mapping
 from functools import partial
-from types import TracebackType
 from typing import Final, TypeVar
 
 from broker_core.access import Asker
 from broker_core.concurrency import ON_LOOP, has_time, loop_turn
-from broker_core.errors import Cause, ListingFailed
 from broker_core.listing import Selection, matching_scan
 from broker_core.metrics import Metrics
 from broker_core.patterns import TopicsPattern, compile_pattern
 from broker_core.pipeline.runs.fair_threads import Allowance, FairThreads, UncutWork
 
-__all__ = ["TimeBudget", "Workers"]
+__all__ = ["Workers"]
 
 T = TypeVar("T")
 
@@ -102,50 +99,3 @@ class Workers:
             await loop_turn().time()
             return work()
         return await self._listing.run(asker.connection, UncutWork(work))
-
-
-_REASON: Final = "time"
-
-
-class TimeBudget:
-    """The time for each question, ``seconds``; after it comes ``failure``: its message is ``text`` with the seconds."""
-
-    __slots__ = ("_failure", "_text", "seconds")
-
-    def __init__(self, seconds: float, text: str, failure: type[ListingFailed]) -> None:
-        self.seconds = seconds
-        self._text = text
-        self._failure = failure
-
-    def deadline(self) -> float:
-        """The time by which a question that begins now must be answered, on the clock of the running event loop."""
-        return asyncio.get_running_loop().time() + self.seconds
-
-    def until(self, deadline: float) -> _Until:
-        """``async with budget.until(deadline):`` ends the block at that time, with the error."""
-        return _Until(asyncio.timeout_at(deadline), self)
-
-    def too_late(self) -> ListingFailed:
-        """The error of a question that took longer."""
-        return self._failure(f"{self._text} {self.seconds:g} s", reason=_REASON, cause=Cause.TIME)
-
-
-class _Until:
-    """A block that ends in time. A :exc:`TimeoutError` raised inside passes unchanged."""
-
-    __slots__ = ("_budget", "_timeout")
-
-    def __init__(self, timeout: asyncio.Timeout, budget: TimeBudget) -> None:
-        self._timeout = timeout
-        self._budget = budget
-
-    async def __aenter__(self) -> None:
-        await self._timeout.__aenter__()
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        try:
-            await self._timeout.__aexit__(kind, error, traceback)
-        except TimeoutError:
-            raise self._budget.too_late() from None

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from broker_core.errors import Cause, ListingFailed, TooManyRequests
-from broker_core.pipeline.runs.worker_threads import TimeBudget
+from broker_core.pipeline.runs.time_budget import TimeBudget
 
 
 @pytest.mark.parametrize(
