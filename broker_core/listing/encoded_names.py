@@ -33,7 +33,7 @@ from broker_core.names import (
     names_of_key,
     partitioned_local_names,
     sorted_rows,
-    system_topics,
+    system_topic_mask,
     with_ends,
     without_ends,
 )
@@ -274,7 +274,9 @@ class EncodedNames:
         namespace: NamespaceName | str, domain: str, names: pa.LargeStringArray
     ) -> pa.BooleanArray | None:
         """Mask of the local names of system topics, which brokers do not list; ``None`` if there are none."""
-        return system_topics(partitioned_local_names(_sound(names)), _namespace(namespace, domain), domain)
+        return system_topic_mask(
+            partitioned_local_names(_sound(names)), _namespace(namespace, domain), domain
+        )
 
     @staticmethod
     def check(names: Sequence[str] | pa.Array[Any] | pa.ChunkedArray[Any]) -> pa.LargeStringArray:

@@ -36,7 +36,7 @@ from broker_core.names import (
     is_ascending,
     partitioned_local_names,
     sorted_rows,
-    system_topics,
+    system_topic_mask,
     system_topics_rule,
     with_ends,
     without_ends,
@@ -165,7 +165,9 @@ class ListingEncoder:
         if not marked and not rule.local_prefixes(self.namespace, domain):
             return page, offsets
         column = _column(page, offsets)
-        hidden = system_topics(partitioned_local_names(without_ends(column, 1, 0)), self.namespace, domain)
+        hidden = system_topic_mask(
+            partitioned_local_names(without_ends(column, 1, 0)), self.namespace, domain
+        )
         if hidden is None:
             return page, offsets
         return _page_of(column.filter(pa.array(~hidden.to_numpy(zero_copy_only=False))))

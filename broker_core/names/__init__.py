@@ -37,27 +37,27 @@ if TYPE_CHECKING:  # of the core alone
     from broker_core.names.name_columns import partitioned_local_names as partitioned_local_names
     from broker_core.names.name_columns import split_full_names as split_full_names
     from broker_core.names.name_columns import split_partitions as split_partitions
-    from broker_core.names.name_columns import system_topics as system_topics
+    from broker_core.names.name_columns import system_topic_mask as system_topic_mask
     from broker_core.names.name_columns import with_ends as with_ends
     from broker_core.names.name_columns import without_ends as without_ends
     from broker_core.names.namespace_name import MAX_NAMESPACE as MAX_NAMESPACE
+    from broker_core.names.partitions import MAX_PARTITION_INDEX as MAX_PARTITION_INDEX
+    from broker_core.names.partitions import PARTITION_SUFFIX as PARTITION_SUFFIX
+    from broker_core.names.partitions import partition_index as partition_index
+    from broker_core.names.partitions import partition_name as partition_name
+    from broker_core.names.partitions import partitioned_local_name as partitioned_local_name
     from broker_core.names.rule_patterns import NamespacePatterns as NamespacePatterns
     from broker_core.names.rule_patterns import Prefixes as Prefixes
     from broker_core.names.rule_patterns import RulePattern as RulePattern
+    from broker_core.names.system_topics import SystemTopics as SystemTopics
+    from broker_core.names.system_topics import system_topics_rule as system_topics_rule
     from broker_core.names.topic_id import RESERVED_IDS as RESERVED_IDS
     from broker_core.names.topic_id import new_topic_id as new_topic_id
     from broker_core.names.topic_id import new_topic_ids as new_topic_ids
     from broker_core.names.topic_id import parse_topic_id as parse_topic_id
     from broker_core.names.topic_id import topic_id_text as topic_id_text
     from broker_core.names.topic_id import topic_ids_of_a_request as topic_ids_of_a_request
-    from broker_core.names.topic_name import MAX_PARTITION_INDEX as MAX_PARTITION_INDEX
-    from broker_core.names.topic_name import PARTITION_SUFFIX as PARTITION_SUFFIX
-    from broker_core.names.topic_name import SystemTopics as SystemTopics
     from broker_core.names.topic_name import check_local_name as check_local_name
-    from broker_core.names.topic_name import partition_index as partition_index
-    from broker_core.names.topic_name import partition_name as partition_name
-    from broker_core.names.topic_name import partitioned_local_name as partitioned_local_name
-    from broker_core.names.topic_name import system_topics_rule as system_topics_rule
     from broker_core.names.topic_name import topic_in_namespace as topic_in_namespace
 
 #: The public names.
@@ -79,14 +79,14 @@ __getattr__ = lazy_exports(
         "ListedNames": ".listed_names",
         "MAX_NAMESPACE": ".namespace_name",
         "MAX_PARTITIONS": ".listed_names",
-        "MAX_PARTITION_INDEX": ".topic_name",
+        "MAX_PARTITION_INDEX": ".partitions",
         "NOTHING": ".listed_names",
         "NamespacePatterns": ".rule_patterns",
-        "PARTITION_SUFFIX": ".topic_name",
+        "PARTITION_SUFFIX": ".partitions",
         "Prefixes": ".rule_patterns",
         "RESERVED_IDS": ".topic_id",
         "RulePattern": ".rule_patterns",
-        "SystemTopics": ".topic_name",
+        "SystemTopics": ".system_topics",
         "as_column": ".name_columns",
         "check_local_name": ".topic_name",
         "check_local_names": ".name_columns",
@@ -105,15 +105,15 @@ __getattr__ = lazy_exports(
         "new_topic_id": ".topic_id",
         "new_topic_ids": ".topic_id",
         "parse_topic_id": ".topic_id",
-        "partition_index": ".topic_name",
-        "partition_name": ".topic_name",
-        "partitioned_local_name": ".topic_name",
+        "partition_index": ".partitions",
+        "partition_name": ".partitions",
+        "partitioned_local_name": ".partitions",
         "partitioned_local_names": ".name_columns",
         "sorted_rows": ".hash_order",
         "split_full_names": ".name_columns",
         "split_partitions": ".name_columns",
-        "system_topics": ".name_columns",
-        "system_topics_rule": ".topic_name",
+        "system_topic_mask": ".name_columns",
+        "system_topics_rule": ".system_topics",
         "topic_id_text": ".topic_id",
         "topic_in_namespace": ".topic_name",
         "topic_ids_of_a_request": ".topic_id",

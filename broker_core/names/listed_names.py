@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from broker_core.names.topic_name import partition_name
+from broker_core.names.partitions import partition_name
 
 __all__ = ["MAX_PARTITIONS", "NOTHING", "PLAIN", "ListedNames", "count_listed", "merge_listed"]
 

@@ -20,16 +20,15 @@ import re2
 from broker_core.concurrency import pass_lock_on
 from broker_core.errors import InvalidListing, InvalidName
 from broker_core.names.namespace_name import NamespaceName
+from broker_core.names.partitions import MAX_PARTITION_INDEX, PARTITION_SUFFIX
+from broker_core.names.system_topics import system_topics_rule
 from broker_core.names.topic_name import (
     MAX_NAME_BYTES,
-    MAX_PARTITION_INDEX,
     NON_PERSISTENT,
-    PARTITION_SUFFIX,
     PERSISTENT,
     Mode,
     TopicName,
     check_local_name,
-    system_topics_rule,
 )
 from broker_core.redaction import quoted
 
@@ -44,7 +43,7 @@ __all__ = [
     "partitioned_local_names",
     "split_full_names",
     "split_partitions",
-    "system_topics",
+    "system_topic_mask",
     "with_ends",
     "without_ends",
 ]
@@ -212,7 +211,7 @@ def listed_topic(name: str, namespace: NamespaceName, mode: Mode) -> TopicName:
     return topic
 
 
-def system_topics(
+def system_topic_mask(
     bases: pa.LargeStringArray, namespace: NamespaceName, domain: str
 ) -> pa.BooleanArray | None:
     """A mask of the system topics among local names without partition suffix; ``None`` if there is none."""

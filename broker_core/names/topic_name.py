@@ -1,39 +1,29 @@
 """The name of a topic: ``domain://tenant/namespace/local``, by the rules of Pulsar's ``TopicName``.
 
-Listings have one domain or both, by their mode. A partition is a topic whose local name ends in ``-partition-N`` with
-a canonical ``N``. System topics, which brokers keep for themselves and hide from listings, are those of Pulsar's
-``SystemTopicNames``.
+Listings have one domain or both, by their mode.
 """
 
 from __future__ import annotations
 
 import enum
-import re
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final, Self
 
 from broker_core.errors import InvalidName
 from broker_core.immutable import seal_value
 from broker_core.names.namespace_name import NamespaceName
+from broker_core.names.partitions import partition_index, partitioned_local_name
+from broker_core.names.system_topics import is_system_topic
 from broker_core.redaction import quoted
 
 __all__ = [
     "DOMAINS",
     "MAX_NAME_BYTES",
-    "MAX_PARTITION_INDEX",
     "NON_PERSISTENT",
-    "PARTITION_SUFFIX",
     "PERSISTENT",
     "Mode",
-    "SystemTopics",
     "TopicName",
     "check_local_name",
-    "is_system_topic",
-    "partition_index",
-    "partition_name",
-    "partitioned_local_name",
-    "system_topics_rule",
     "topic_in_namespace",
 ]
 
@@ -66,101 +56,6 @@ class Mode(enum.IntEnum):
         if self is Mode.ALL:
             return domain in DOMAINS
         return domain == (PERSISTENT if self is Mode.PERSISTENT else NON_PERSISTENT)
-
-
-PARTITION_SUFFIX: Final = "-partition-"
-MAX_PARTITION_INDEX: Final = 2**31 - 1  # partitions are counted in a Java int
-_CANONICAL_INDEX = re.compile(r"0|[1-9][0-9]*", re.ASCII)
-
-
-def partition_index(local: str) -> int:
-    """``N`` of a local name that ends in ``-partition-N``, or -1.
-
-    Only a canonical index counts, as in Java's ``TopicName``: ``x-partition-007``, ``x-partition--1`` and
-    ``x-partition-`` are no partitions; neither is a bare ``-partition-3``, which would leave no name.
-    """
-    base, separator, index = local.rpartition(PARTITION_SUFFIX)
-    if (
-        separator
-        and base
-        and len(index) <= 10
-        and _CANONICAL_INDEX.fullmatch(index)
-        and int(index) <= MAX_PARTITION_INDEX
-    ):
-        return int(index)
-    return -1
-
-
-def partition_name(topic: str, index: int) -> str:
-    """The name of a topic's partition, full or local as the topic's own."""
-    return f"{topic}{PARTITION_SUFFIX}{index}"
-
-
-def partitioned_local_name(local: str) -> str:
-    """The local name without its partition suffix, if it has one."""
-    return local[: local.rindex(PARTITION_SUFFIX)] if partition_index(local) >= 0 else local
-
-
-SYSTEM_LOCAL_NAMES: Final = frozenset(
-    {
-        "__change_events",
-        "__transaction_buffer_snapshot",
-        "__transaction_buffer_snapshot_segments",
-        "__transaction_buffer_snapshot_indexes",
-    }
-)
-SYSTEM_LOCAL_SUFFIX: Final = "__transaction_pending_ack"
-SYSTEM_NAME_PREFIXES: Final = (
-    "persistent://pulsar/system/transaction_coordinator_assign",
-    "persistent://pulsar/system/__transaction_log_",
-)
-
-
-@dataclass(frozen=True, slots=True)
-class SystemTopics:
-    """The rule for system topics, for single names and for columns of names."""
-
-    local_names: frozenset[str]
-    local_suffix: str
-    name_prefixes: tuple[str, ...]
-
-    mark: str
-    """A text in each of these local names, by which a column without any is quickly recognised; it may be empty."""
-
-    def local_prefixes(self, namespace: NamespaceName, domain: str) -> list[str]:
-        """The prefixes of local names of a namespace that are system topics there; an empty prefix means all."""
-        return list(_local_prefixes(self.name_prefixes, namespace, domain))
-
-
-def system_topics_rule() -> SystemTopics:
-    """The current rule."""
-    return _rule(SYSTEM_LOCAL_NAMES, SYSTEM_LOCAL_SUFFIX, SYSTEM_NAME_PREFIXES)
-
-
-@lru_cache(maxsize=4)
-def _rule(local_names: frozenset[str], local_suffix: str, name_prefixes: tuple[str, ...]) -> SystemTopics:
-    mark = "__" if all("__" in name for name in (*local_names, local_suffix)) else ""
-    return SystemTopics(local_names, local_suffix, name_prefixes, mark)
-
-
-def is_system_topic(domain: str, namespace: NamespaceName, local: str) -> bool:
-    """Whether a name is a system topic, or a partition of one."""
-    rule = system_topics_rule()
-    prefixes = _local_prefixes(rule.name_prefixes, namespace, domain)
-    if rule.mark not in local and not prefixes:  # the usual case
-        return False
-    base = partitioned_local_name(local)
-    return base in rule.local_names or base.endswith(rule.local_suffix) or base.startswith(prefixes)
-
-
-@lru_cache(maxsize=256)
-def _local_prefixes(prefixes: tuple[str, ...], namespace: NamespaceName, domain: str) -> tuple[str, ...]:
-    own = f"{domain}://{namespace}/"
-    return tuple(
-        prefix.removeprefix(own) if prefix.startswith(own) else ""
-        for prefix in prefixes
-        if prefix.startswith(own) or own.startswith(prefix)
-    )
 
 
 @dataclass(frozen=True, slots=True, order=True, init=False)

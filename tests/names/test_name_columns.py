@@ -24,18 +24,20 @@ from broker_core.names import (
     TopicName,
     name_columns,
 )
-from broker_core.names import topic_name as rules
+from broker_core.names import system_topics as rules
 from broker_core.names.name_columns import (
     as_column,
     check_local_names,
     column_data,
     contains,
     split_full_names,
-    system_topics,
+    system_topic_mask,
     with_ends,
     without_ends,
 )
-from broker_core.names.topic_name import check_local_name, is_system_topic, partitioned_local_name
+from broker_core.names.partitions import partitioned_local_name
+from broker_core.names.system_topics import is_system_topic
+from broker_core.names.topic_name import check_local_name
 from broker_core.plugin_api.listing_builder import ListingBuilder
 from broker_core.plugin_api.listing_request import ListingRequest
 from tests.support.topics import NAMESPACE, full_names, local_names
@@ -212,7 +214,7 @@ SYSTEM = [
 def test_system_topics_are_seen_as_one_is(namespace: str, domain: str) -> None:
     where = NamespaceName.parse(namespace)
     for names in (SYSTEM, SYSTEM[:1], ["plain"], []):
-        mask = system_topics(column([partitioned_local_name(name) for name in names]), where, domain)
+        mask = system_topic_mask(column([partitioned_local_name(name) for name in names]), where, domain)
         expected = [is_system_topic(domain, where, name) for name in names]
         assert (mask is not None) == any(expected)
         if mask is not None:
@@ -221,7 +223,7 @@ def test_system_topics_are_seen_as_one_is(namespace: str, domain: str) -> None:
 
 @given(st.lists(local_names(), max_size=6))
 def test_system_topics_of_any_names(names: list[str]) -> None:
-    mask = system_topics(column([partitioned_local_name(name) for name in names]), NAMESPACE, PERSISTENT)
+    mask = system_topic_mask(column([partitioned_local_name(name) for name in names]), NAMESPACE, PERSISTENT)
     expected = [is_system_topic(PERSISTENT, NAMESPACE, name) for name in names]
     assert (mask.to_pylist() if mask is not None else [False] * len(names)) == expected
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker_core.names.name_columns import partitioned_local_names
-from broker_core.names.topic_name import partitioned_local_name
+from broker_core.names.partitions import partitioned_local_name
 from tests.support.topics import local_names
 
 _PIECES = [

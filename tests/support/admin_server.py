@@ -16,7 +16,7 @@ from urllib.parse import quote, unquote
 
 from aiohttp import web
 
-from broker_core.names.topic_name import partitioned_local_name
+from broker_core.names.partitions import partitioned_local_name
 
 __all__ = ["AdminServer", "Fault"]
 

@@ -31,7 +31,7 @@ from broker_core.change_log import CatalogVersion, Gap
 from broker_core.concurrency import in_thread
 from broker_core.kafka import legal_names
 from broker_core.listing import Listing, TableChange, TopicTable
-from broker_core.names import DOMAINS, PERSISTENT, ListedNames, NamespaceName, system_topics
+from broker_core.names import DOMAINS, PERSISTENT, ListedNames, NamespaceName, system_topic_mask
 from broker_core.snapshots import Snapshot
 
 __all__ = ["TopicTables", "load_topic_table"]
@@ -60,7 +60,7 @@ def load_topic_table(connection: sqlite3.Connection, namespace: NamespaceName) -
     whole = pa.concat_arrays(names)
     ids_of = _ids_column(b"".join(ids))
     counts = np.concatenate(partitions)
-    dropped = system_topics(whole, namespace, PERSISTENT)
+    dropped = system_topic_mask(whole, namespace, PERSISTENT)
     if dropped is not None:
         kept = pc.invert(dropped)
         whole, ids_of = whole.filter(kept), ids_of.filter(kept)
@@ -225,7 +225,7 @@ def _topic_changes(
         if partitions is None or partitions != _partitions(listed_before):
             changes.append(TableChange(base.encode(), partitions, topic_id, listed_before != ""))
     names = pa.array([change.name for change in changes], pa.large_binary()).cast(pa.large_string())
-    dropped = system_topics(names, namespace, PERSISTENT)
+    dropped = system_topic_mask(names, namespace, PERSISTENT)
     if dropped is None:
         return changes
     return [change for change, drop in zip(changes, dropped.to_pylist(), strict=True) if not drop]

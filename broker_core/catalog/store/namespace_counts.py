@@ -1,6 +1,6 @@
 """The numbers of names that each namespace lists, by domain, for pages of namespaces: counted once for each version.
 
-Names that a listing leaves out (:mod:`~broker_core.names.topic_name`) are not counted, so that a count is the length
+Names that a listing leaves out (:mod:`~broker_core.names.system_topics`) are not counted, so that a count is the length
 of the listing. A namespace is counted again only if its change log does not lead from the last count.
 
 A summary of one namespace counts its topics too, without reading its names.

@@ -38,7 +38,7 @@ from broker_core.names import (
     listed_topic,
     partitioned_local_names,
     sorted_rows,
-    system_topics,
+    system_topic_mask,
     with_ends,
     without_ends,
 )
@@ -169,7 +169,7 @@ def ordered_names(
         if differs.false_count:
             once = pa.concat_arrays([pa.array([True]), differs])
             names, rows = names.filter(once), rows.filter(once)
-    hidden = system_topics(partitioned_local_names(names), namespace, domain)
+    hidden = system_topic_mask(partitioned_local_names(names), namespace, domain)
     if hidden is not None:
         shown = pc.invert(hidden)
         rows = pa.array(np.flatnonzero(shown)) if rows is None else rows.filter(shown)

@@ -27,7 +27,7 @@ from broker_core.names import (
     is_ascending,
     partitioned_local_names,
     split_full_names,
-    system_topics,
+    system_topic_mask,
     without_ends,
 )
 
@@ -206,5 +206,8 @@ def check_fields(fields: pa.LargeBinaryArray, namespace: NamespaceName, mode: Mo
     for domain, locals_ in zip(
         (PERSISTENT, NON_PERSISTENT), split_full_names(names, namespace, mode), strict=True
     ):
-        if len(locals_) and system_topics(partitioned_local_names(locals_), namespace, domain) is not None:
+        if (
+            len(locals_)
+            and system_topic_mask(partitioned_local_names(locals_), namespace, domain) is not None
+        ):
             raise InvalidListing(f"among the encoded names of {namespace} are system topics")

@@ -21,7 +21,7 @@ from broker_core.names import (
     NamespaceName,
     column_data,
     partitioned_local_names,
-    system_topics,
+    system_topic_mask,
 )
 from broker_core.redaction import shown
 from broker_core.wire.kafka import ZERO_ID
@@ -169,7 +169,7 @@ def _listable(names: pa.LargeBinaryArray, namespace: NamespaceName) -> _Array | 
         names = pc.if_else(pa.array(legal), names, pa.scalar(b"-", _BYTES))
     texts = names.cast(_TEXT)
     bases = partitioned_local_names(texts)
-    system = system_topics(bases, namespace, PERSISTENT)
+    system = system_topic_mask(bases, namespace, PERSISTENT)
     if legal is None and bases is texts and system is None:
         return None
     kept: _Array = np.ones(len(texts), np.bool_) if legal is None else legal

@@ -9,7 +9,7 @@ import pytest
 
 from broker_core.listing.rendered.names import partitioned_topics, partitioned_topics_json_items
 from broker_core.listing.rendered.pieces import BLOCK, BlockSize
-from broker_core.names.topic_name import partition_index, partitioned_local_name
+from broker_core.names.partitions import partition_index, partitioned_local_name
 
 _HERE = "persistent://t/n/"
 #: Topics beside and within each other, and names that only look like partitions.

@@ -13,7 +13,7 @@ from broker_core.catalog import SqliteCatalog, creation, export_topics, topic_id
 from broker_core.catalog.catalog_errors import ImportRefused
 from broker_core.catalog.topic_files import topic_file_reader as lines_module
 from broker_core.names import NamespaceName, TopicName
-from broker_core.names.topic_name import partitioned_local_name
+from broker_core.names.partitions import partitioned_local_name
 from broker_core_postgres.fill import load_file as load_module
 from broker_core_postgres.fill.filling_failed import FillingFailed
 from broker_core_postgres.fill.load_file import LoadReport, load_topics

@@ -13,7 +13,8 @@ import re2
 from broker_core.errors import InvalidPattern
 from broker_core.listing.hashes.topics_hash import topics_hash
 from broker_core.names import Mode, NamespaceName
-from broker_core.names.topic_name import is_system_topic, partitioned_local_name
+from broker_core.names.partitions import partitioned_local_name
+from broker_core.names.system_topics import is_system_topic
 from broker_core.patterns import compile_pattern
 from broker_core.patterns.topics_pattern import strip_scheme
 from broker_core_postgres.listing import listing_sql as statements

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from broker_core.errors import InvalidPattern
 from broker_core.names import Mode, NamespaceName
-from broker_core.names.topic_name import partitioned_local_name
+from broker_core.names.partitions import partitioned_local_name
 from broker_core.patterns import compile_pattern
 from broker_core_postgres.listing.row_conditions import RowConditions, make_row_conditions
 from tests.support.regexes import Regex, regexes

@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from broker_core.names.name_columns import partitioned_local_names
-from broker_core.names.topic_name import partition_index, partitioned_local_name
+from broker_core.names.partitions import partition_index, partitioned_local_name
 from tests.support.postgres_server import Database, PostgresServer, run_apart
 from tests.support.vectors import pattern_vectors
 

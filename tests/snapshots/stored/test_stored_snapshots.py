@@ -117,7 +117,7 @@ def test_names_that_other_rules_shaped_are_not_used(
     opened: Opened, some: Stored, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened().write(some)
-    monkeypatch.setattr("broker_core.names.topic_name.SYSTEM_LOCAL_SUFFIX", "__other")
+    monkeypatch.setattr("broker_core.names.system_topics.SYSTEM_LOCAL_SUFFIX", "__other")
     assert read(opened()) is None
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker_core.names import TopicName
-from broker_core.names.topic_name import (
+from broker_core.names.partitions import (
     MAX_PARTITION_INDEX,
     partition_index,
     partition_name,

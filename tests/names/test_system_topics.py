@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from broker_core.names import TopicName
-from broker_core.names.topic_name import is_system_topic
+from broker_core.names.system_topics import is_system_topic
 
 
 @pytest.mark.parametrize(
