@@ -13,6 +13,7 @@ __all__ = ["eventually", "eventually_sync", "turns"]
 T = TypeVar("T")
 
 _POLL = 0.005  # seconds; the first looks come without any pause
+_LONGEST_PAUSE = 0.05  # seconds: a look may ask a server, or walk over a folder
 _PATIENCE = 60.0  # seconds: only a test that fails waits so long, whatever else the machine does
 
 
@@ -31,7 +32,8 @@ async def eventually(
     last one is raised, or one that names ``what`` was awaited.
     """
     loop = asyncio.get_running_loop()
-    deadline = loop.time() + timeout
+    begun = loop.time()
+    deadline = begun + timeout
     while True:
         failure: AssertionError | None = None
         try:
@@ -47,12 +49,13 @@ async def eventually(
                 raise  # the condition's own
         if loop.time() >= deadline:
             raise failure or AssertionError(_too_late(condition, timeout, what))
-        await asyncio.sleep(_POLL)
+        await asyncio.sleep(_pause(loop.time() - begun))
 
 
 def eventually_sync(condition: Callable[[], T], timeout: float = _PATIENCE, *, what: str | None = None) -> T:
     """Wait without an event loop, as for a process that a test started."""
-    deadline = time.monotonic() + timeout
+    begun = time.monotonic()
+    deadline = begun + timeout
     while True:
         failure: AssertionError | None = None
         try:
@@ -63,7 +66,12 @@ def eventually_sync(condition: Callable[[], T], timeout: float = _PATIENCE, *, w
             failure = error
         if time.monotonic() >= deadline:
             raise failure or AssertionError(_too_late(condition, timeout, what))
-        time.sleep(_POLL)
+        time.sleep(_pause(time.monotonic() - begun))
+
+
+def _pause(waited: float) -> float:
+    """Seconds until the next look: a sixteenth of a long wait, which more looks would not end much sooner."""
+    return min(_LONGEST_PAUSE, max(_POLL, waited / 16))
 
 
 def _too_late(condition: Callable[[], object], timeout: float, what: str | None) -> str:
