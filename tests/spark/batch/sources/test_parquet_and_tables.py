@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -99,6 +100,46 @@ def test_tables_that_cannot_be_read(spark: SparkSession, tmp_path: Path) -> None
         pytest.raises(InvalidCatalogue, match="expected domain"),
     ):
         snapshot.read(place)
+
+
+@pytest.mark.parametrize("named", [frozenset({"a/b"}), None])
+@pytest.mark.parametrize(
+    ("schema", "row", "said"),
+    [
+        ("name array<string>", (["x"],), r"'name' is of the type array<string>: texts are expected"),
+        ("topic struct<a:string>", (("x",),), r"'topic' is of the type struct<a:string>"),
+        ("name int", (7,), "'name' is of the type int"),
+        ("name string, namespace array<string>", ("x", ["a/b"]), r"'namespace' is of the type array<string>"),
+        ("name string, namespace int", ("x", 7), "'namespace' is of the type int"),
+    ],
+)
+def test_columns_without_texts_are_refused_by_name_and_type(
+    spark: SparkSession,
+    tmp_path: Path,
+    schema: str,
+    row: tuple[Any, ...],
+    said: str,
+    named: frozenset[str] | None,
+) -> None:
+    place = replace(staging_area(tmp_path), namespaces=named)
+    frame = spark.createDataFrame([row], schema)
+    frame.createOrReplaceTempView("no_texts")
+    for source, shown in ((frame, "DataFrame"), ("table:no_texts", "table:no_texts")):
+        with (
+            TableSource(source, spark, "a/b").snapshot() as snapshot,
+            pytest.raises(InvalidCatalogue, match=f"{shown}: the column {said}"),
+        ):
+            snapshot.read(place)
+
+
+@pytest.mark.parametrize("kind", ["varchar(9)", "char(1)", "binary"])
+def test_columns_of_bounded_texts_and_of_bytes_are_read(
+    spark: SparkSession, tmp_path: Path, kind: str
+) -> None:
+    place = replace(staging_area(tmp_path), namespaces=frozenset({"a/b"}))
+    spark.sql(f"SELECT CAST('x' AS {kind}) AS name, NULL AS namespace").createOrReplaceTempView("bounded")
+    with TableSource("table:bounded", spark, "a/b").snapshot() as snapshot:
+        assert found_in(place, snapshot.read(place)) == {("a/b", "persistent", "x", None)}
 
 
 @pytest.mark.parametrize("column", ["topic", "namespace", "properties"])

@@ -222,12 +222,21 @@ class TableSnapshot(CatalogueSnapshot):
 
     @property
     def _name_column(self) -> str:
-        columns = self._table.rows.columns
-        for column in ("name", "topic"):
-            if column in columns:
-                return column
+        """The column of names. Raises :exc:`InvalidCatalogue` without one, and if it or ``namespace`` has no texts."""
+        from pyspark.sql.types import BinaryType, CharType, NullType, StringType, VarcharType
+
+        types = {field.name: field.dataType for field in self._table.rows.schema}
         shown = redacted_source(self._source.address)
-        raise InvalidCatalogue(f"{shown}: no column 'name' among {', '.join(columns)[:500]}")
+        found = next((column for column in ("name", "topic") if column in types), None)
+        if found is None:
+            raise InvalidCatalogue(f"{shown}: no column 'name' among {', '.join(types)[:500]}")
+        for column in (found, "namespace"):
+            kind = types.get(column, StringType())
+            if not isinstance(kind, StringType | CharType | VarcharType | BinaryType | NullType):
+                raise InvalidCatalogue(
+                    f"{shown}: the column {column!r} is of the type {kind.simpleString():.100}: texts are expected"
+                )
+        return found
 
     def _of(self, frame: DataFrame, namespaces: Collection[str] | None) -> DataFrame:
         """The rows of these namespaces. Raises :exc:`InvalidCatalogue` if none can be known to be in one."""
