@@ -22,6 +22,7 @@ from broker_core_spark.serving.opened.verify_and_map import SampleChecks
 from broker_core_spark.serving.pass_to_next_lister import PassToNextLister
 from tests.spark.test_exact_answers import check, serving
 from tests.support import generation_builder as module
+from tests.support.generations import memory
 from tests.support.narrowed import present
 from tests.support.spark_model import Asked, publish
 
@@ -161,6 +162,33 @@ async def test_a_large_wrong_answer_is_passed_on_each_time() -> None:
         assert caught.value.reason == "wrong_answer"
     assert proofs.wrong == 1
     proofs.close()
+
+
+@pytest.mark.parametrize("wrong", [False, True])
+async def test_several_who_ask_at_once_get_a_verified_answer(
+    monkeypatch: pytest.MonkeyPatch, *, wrong: bool
+) -> None:
+    """An answer that is too large to be kept is another object for each of them."""
+    monkeypatch.setattr(generation, "SELECTIONS_BYTES", 0)
+    if wrong:
+        faulty(monkeypatch, others)
+    store, pattern = memory(), "public/default/.*[13579]"
+    question = CanonicalQuestion.of("public/default", Mode.PERSISTENT, pattern)
+    names = {"public/default": {"persistent": [f"t-{number:05}" for number in range(20_000)]}}
+    made = module.build_generation(store, names, [question], catalogue_id="c")
+    unchecked = SampleChecks(hashed_bytes=0, rematched=0)
+    opened = generation.Generation.open(store, made.id, checks=unchecked)
+    answers = [present(opened.lookup(question)) for _ in range(3)]
+    assert answers[0] is not answers[1]
+    verifier = AnswerVerifier(made.id)
+    given = await asyncio.gather(
+        *(verifier.verify(question, answer, compile_pattern(pattern)) for answer in answers),
+        return_exceptions=True,
+    )
+    if wrong:
+        assert [type(result) for result in given] == [PassToNextLister] * 3
+    else:
+        assert all(isinstance(result, PrecomputedAnswer) and result.is_verified for result in given)
 
 
 async def test_names_that_were_changed_in_the_file_are_no_answer() -> None:

@@ -34,14 +34,18 @@ class AnswerVerifier:
 
     def __init__(self, generation: str) -> None:
         self._generation = generation
-        self._apart = SharedTasks[None](_AT_ONCE)
+        self._apart = SharedTasks[PrecomputedAnswer](_AT_ONCE)
         #: The number of wrong answers so far.
         self.wrong = 0
 
     async def verify(
         self, question: CanonicalQuestion, answer: PrecomputedAnswer, pattern: TopicsPattern | None
-    ) -> None:
-        """Return after ``answer`` is verified. Raises :exc:`PassToNextLister` for a wrong one."""
+    ) -> PrecomputedAnswer:
+        """The verified answer: ``answer``, or that of an earlier question which was under way.
+
+        Each look-up may have made an object of its own, and only one of them is verified. Raises
+        :exc:`PassToNextLister` for a wrong one.
+        """
         if not answer.is_verified:
             if answer.names_bytes <= _QUICK_BYTES and (
                 pattern is None or answer.selection.matching_is_quick(pattern)
@@ -49,13 +53,14 @@ class AnswerVerifier:
                 self._look(question, answer, pattern)
             else:
                 look = partial(asyncio.to_thread, self._look, question, answer, pattern)
-                await self._apart.result(question, look)
+                answer = await self._apart.result(question, look)
         if answer.fault is not None:
             raise PassToNextLister("wrong_answer", f"the generation's answer is wrong: {answer.fault}")
+        return answer
 
     def _look(
         self, question: CanonicalQuestion, answer: PrecomputedAnswer, pattern: TopicsPattern | None
-    ) -> None:
+    ) -> PrecomputedAnswer:
         answer.verify(pattern)
         if answer.fault is not None:
             self.wrong += 1
@@ -66,6 +71,7 @@ class AnswerVerifier:
                 pattern=question.selector.pattern,
                 reason=answer.fault,
             )
+        return answer
 
     def close(self) -> None:
         """Cancel running verifications."""

@@ -162,7 +162,7 @@ class ServedGeneration:
                 "property_keys",
                 f"the broker selects by {_listed(selecting)}, the generation by {_listed(self.property_keys)}",
             )
-        await self.verifier.verify(question, answer, pattern)
+        answer = await self.verifier.verify(question, answer, pattern)
         try:
             log = await self._log()
             if log is None:
