@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -19,6 +19,7 @@ from tests.support.machine import chromium
 from tests.support.ports import free_port
 from tests.support.postgres_server import PostgresServer
 from tests.support.served import Served
+from tests.support.unit_tests import shared_start_of
 from tests.support.watched_page import WatchedPage
 
 #: What is in the catalogue of most tests: 50 topics, of which `orders-7` is of another region.
@@ -166,27 +167,57 @@ def as_shown(name: str) -> str:
     return name.replace("\u202e", "\\u{202e}").replace("\u200b", "\\u{200b}")
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
+@pytest.fixture(scope="session", autouse=True)
+def together() -> None:
+    """What the files of one process share needs it, and ends with it."""
+
+
+def _process_of(item: pytest.Item) -> str | Path:
+    return shared_start_of(item.path) or item.path
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, None, None]:
+    """End what files share after their last test: Playwright has the event loop of its thread until then."""
+    try:
+        yield
+    finally:
+        if nextitem is None or _process_of(nextitem) != _process_of(item):
+            shared: dict[str, Any] = item._fixtureinfo.name2fixturedefs  # type: ignore[attr-defined]
+            shared["together"][-1].finish(item._request)  # type: ignore[attr-defined]
+
+
+@pytest.fixture(scope="session")
+def playwright(together: None) -> Iterator[Any]:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as started:
+        yield started
+
+
+@contextmanager
+def launched(playwright: Any, *more: str) -> Iterator[Any]:
+    """A Chromium with these options."""
     program = chromium()
     if program is None:
         pytest.skip("no Chromium is installed: make test brings it on Debian, as root")
-    from playwright.sync_api import sync_playwright
+    # Chromium's own sandbox needs user namespaces, which containers seldom have. All that is shown is ours.
+    options = [
+        "--no-sandbox",
+        "--disable-dev-shm-usage",
+        f"--host-resolver-rules=MAP {REBOUND} 127.0.0.1",
+        # Chromium's own guard of the local network, which other browsers have not: the server's is tested.
+        "--disable-features=LocalNetworkAccessChecks",
+    ]
+    with closing(playwright.chromium.launch(executable_path=str(program), args=[*options, *more])) as running:
+        yield running
 
-    with sync_playwright() as playwright:
-        # Chromium's own sandbox needs user namespaces, which containers seldom have. All that is shown is ours.
-        launched = playwright.chromium.launch(
-            executable_path=str(program),
-            args=[
-                "--no-sandbox",
-                "--disable-dev-shm-usage",
-                f"--host-resolver-rules=MAP {REBOUND} 127.0.0.1",
-                # Chromium's own guard of the local network, which other browsers have not: the server's is tested.
-                "--disable-features=LocalNetworkAccessChecks",
-            ],
-        )
-        yield launched
-        launched.close()
+
+@pytest.fixture(scope="session")
+def browser(playwright: Any) -> Iterator[Any]:
+    """A Chromium for pages that are open for moments: it draws in its own process, and optimizes no script."""
+    with launched(playwright, "--in-process-gpu", "--js-flags=--no-maglev --no-turbofan") as running:
+        yield running
 
 
 @pytest.fixture(scope="module")
@@ -273,8 +304,8 @@ def plugin_site(folder: Path, name: str, files: Mapping[str, str]) -> Path:
     return folder / "site"
 
 
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+@pytest.fixture(scope="session")
+def served(together: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A server with 50 topics, whose page may change them."""
     with serving(tmp_path_factory.mktemp("full"), TOPICS, writes=True) as running:
         yield running
@@ -288,8 +319,8 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield running
 
 
-@pytest.fixture(scope="module")
-def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+@pytest.fixture(scope="session")
+def guarded(together: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A server that asks for the password `secret`, with rules, a gate and a mask: `reader` may list, `warden`
     administer too, `chief` do everything, `stranger` nothing. No listing of public/broken succeeds.
     """

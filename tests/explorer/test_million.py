@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
-from tests.explorer.conftest import serving
+from tests.explorer.conftest import launched, serving
 from tests.support.served import Served
 from tests.support.watched_page import WatchedPage
 
@@ -82,6 +82,13 @@ _PLAIN_ROWS: Final = """() => {
   }
   document.body.append(box);
 }"""
+
+
+@pytest.fixture(scope="module")
+def browser(playwright: Any) -> Iterator[Any]:
+    """A Chromium as people have it, whose scripts are optimized."""
+    with launched(playwright) as running:
+        yield running
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,11 @@ _FOLDERS = frozenset(
 #: Folders whose files take longest, each for a minute or more: pages, examples, benchmarks, scenes with real brokers.
 _LONGEST = frozenset({"benchmarks", "docs", "examples", "interop"})
 #: What several files share, the longest first: its name, their folder, and words that each of them has.
-_SHARED = (("spark", "spark", "SparkSession"), ("pages", "docs", "programs: Path"))
+_SHARED = (
+    ("spark", "spark", "SparkSession"),
+    ("pages", "docs", "programs: Path"),
+    ("chromium", "explorer", "page_of"),
+)
 #: Files of a minute or more by themselves, most of which they wait for real brokers and clusters.
 _LONG_SCENES = frozenset(
     f"test_{name}.py"
@@ -55,8 +59,8 @@ def is_unit_tests(file: Path, tests: Path) -> bool:
 def shared_start_of(file: Path) -> str | None:
     """Name of what takes long to start and several files of tests share, if one process runs them all.
 
-    It is the Spark session, whose JVM is warm then, or the environment with the wheels in which pages of the
-    documentation run.
+    It is the Spark session, whose JVM is warm then, the environment with the wheels in which pages of the documentation
+    run, or the browser and the servers of the page in it.
     """
     for name, folder, words in _SHARED:
         if file.is_relative_to(ROOT / "tests" / folder) and words in file.read_text(encoding="utf-8"):
