@@ -16,7 +16,7 @@ from broker_core.client import CredentialsFailed, LookupClient
 from broker_core.client.kafka import AdminClient, NewTopic, OAuthBearer, Plain, Sasl, Scram, TopicCollection
 from broker_core.names import NamespaceName
 from broker_core.settings import KafkaUpstreamSettings, UpstreamSettings, UpstreamTlsSettings
-from broker_core.upstream.kafka.topic_store import KafkaTopicStore
+from broker_core.upstream.kafka.cluster_store import KafkaTopicStore
 from tests.support.catalogue_topics import create_topics
 from tests.support.fake_cluster import FakeCluster
 from tests.support.files import file_with

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from broker_core.upstream.kafka.client_identity import ClientIdentity, identity_of, principal_of
 from broker_core.upstream.kafka.cluster_plugin import CLUSTER_PLUGIN, ClusterPlugin
+from broker_core.upstream.kafka.cluster_store import KafkaTopicStore
 from broker_core.upstream.kafka.cluster_topics import ClusterTopics
 from broker_core.upstream.kafka.kafka_cluster import (
     ANY,
@@ -14,7 +15,6 @@ from broker_core.upstream.kafka.kafka_cluster import (
     KafkaCluster,
     Target,
 )
-from broker_core.upstream.kafka.topic_store import KafkaTopicStore
 
 __all__ = [
     "ANY",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from broker_core.upstream.snapshots.live_snapshots import LiveSnapshots
 from broker_core.upstream.snapshots.snapshot_lister import ONE_BROKER, SnapshotLister
 from broker_core.upstream.snapshots.snapshot_log import SnapshotLog, ViewOfNamespace
-from broker_core.upstream.snapshots.topic_store import (
+from broker_core.upstream.snapshots.store_contract import (
     SHARED,
     StoreListing,
     TopicStore,

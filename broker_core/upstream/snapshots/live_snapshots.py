@@ -33,8 +33,8 @@ from broker_core.settings import ShrinkGuardSettings
 from broker_core.snapshots import CachedSnapshot, Snapshot, SnapshotCache, StoredSnapshots
 from broker_core.upstream.snapshots.name_moves import NameMoves, net_moves, snapshot_of
 from broker_core.upstream.snapshots.snapshot_log import MOST_STEP, MoveLogs, ViewOfNamespace
+from broker_core.upstream.snapshots.store_contract import StoreListing, TopicStore, TopicUpdate, View
 from broker_core.upstream.snapshots.stored_parts import DomainState, ListingRun, PartKey, StoredParts
-from broker_core.upstream.snapshots.topic_store import StoreListing, TopicStore, TopicUpdate, View
 
 __all__ = ["DOMAINS_OF", "LiveSnapshots"]
 

@@ -11,7 +11,7 @@ from broker_core.change_log import CatalogVersion
 from broker_core.listing import Listing, ListingChange, selection_difference
 from broker_core.names import Mode, NamespaceName
 from broker_core.snapshots import Snapshot
-from broker_core.upstream.snapshots.topic_store import TopicUpdate
+from broker_core.upstream.snapshots.store_contract import TopicUpdate
 
 __all__ = ["NameMoves", "net_moves", "snapshot_of"]
 

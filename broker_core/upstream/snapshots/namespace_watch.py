@@ -22,7 +22,7 @@ from broker_core.errors import ListingFailed
 from broker_core.names import Mode
 from broker_core.upstream.snapshots.live_snapshots import LiveSnapshots
 from broker_core.upstream.snapshots.snapshot_log import ViewOfNamespace
-from broker_core.upstream.snapshots.topic_store import TopicStore, TopicUpdate
+from broker_core.upstream.snapshots.store_contract import TopicStore, TopicUpdate
 
 __all__ = ["NamespaceWatches"]
 

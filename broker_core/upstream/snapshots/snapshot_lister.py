@@ -33,7 +33,7 @@ from broker_core.snapshots import result_of
 from broker_core.upstream.snapshots.live_snapshots import LiveSnapshots
 from broker_core.upstream.snapshots.namespace_watch import NamespaceWatches
 from broker_core.upstream.snapshots.snapshot_log import SnapshotLog, ViewOfNamespace
-from broker_core.upstream.snapshots.topic_store import TopicStore
+from broker_core.upstream.snapshots.store_contract import TopicStore
 
 __all__ = ["ONE_BROKER", "SnapshotLister"]
 

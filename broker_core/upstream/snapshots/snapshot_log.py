@@ -23,7 +23,7 @@ from broker_core.change_log import CatalogVersion, Change, Changes, Gap, ListedN
 from broker_core.concurrency import in_thread
 from broker_core.listing import Listing, topic_names
 from broker_core.names import NOTHING, NamespaceName, TopicName
-from broker_core.upstream.snapshots.topic_store import SHARED, View
+from broker_core.upstream.snapshots.store_contract import SHARED, View
 
 __all__ = ["MOST_STEP", "MoveLogs", "SnapshotLog", "ViewOfNamespace"]
 

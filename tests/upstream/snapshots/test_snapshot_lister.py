@@ -10,8 +10,8 @@ import pytest
 
 from broker_core.access.asker import Asker
 from broker_core.errors import Cause, ListingFailed
-from broker_core.listing.hashes.topics_hash import topics_hash
 from broker_core.listing.listing import Listing
+from broker_core.listing.listing_hash import topics_hash
 from broker_core.memory.permits import Permits
 from broker_core.names import Mode
 from broker_core.patterns import compile_pattern

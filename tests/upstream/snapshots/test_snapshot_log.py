@@ -10,7 +10,7 @@ import pytest
 
 from broker_core.access.asker import Asker
 from broker_core.change_log import CatalogVersion, ChangeLog, Changes, Gap, ListedNames, Operation
-from broker_core.listing.hashes.topics_hash import topics_hash
+from broker_core.listing.listing_hash import topics_hash
 from broker_core.memory.permits import Permits
 from broker_core.names import Mode
 from broker_core.upstream.snapshots import (

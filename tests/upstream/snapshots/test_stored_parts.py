@@ -12,8 +12,8 @@ import pytest
 
 from broker_core.errors import Cause, ListingFailed
 from broker_core.guards import HELD, ShrinkGuard
-from broker_core.listing.hashes.topics_hash import topics_hash
 from broker_core.listing.listing import data_of
+from broker_core.listing.listing_hash import topics_hash
 from broker_core.memory.permits import Permits
 from broker_core.names import Mode, NamespaceName
 from broker_core.settings import LimitsSettings, ShrinkGuardSettings

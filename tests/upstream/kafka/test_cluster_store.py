@@ -15,7 +15,7 @@ from broker_core.client.kafka import AdminClient, NewTopic
 from broker_core.errors import Cause, ListingFailed
 from broker_core.names import Mode, NamespaceName
 from broker_core.upstream.kafka import ClusterOptions, KafkaCluster
-from broker_core.upstream.kafka.topic_store import KafkaTopicStore
+from broker_core.upstream.kafka.cluster_store import KafkaTopicStore
 from broker_core.upstream.snapshots import TopicUpdate
 from broker_core.wire.kafka import METADATA, Fields
 from tests.support.kafka_serving import kafka_broker

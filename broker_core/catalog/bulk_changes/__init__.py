@@ -1,1 +1,0 @@
-"""Changes of many topics at once: deleting them, setting their properties."""

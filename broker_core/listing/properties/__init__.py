@@ -1,1 +1,0 @@
-"""Properties of the listed topics: values, counts, and the topics that have asked ones."""
