@@ -10,7 +10,6 @@ from broker_core.servers.kafka.apis.acls import ACL_ROWS
 from broker_core.servers.kafka.apis.alter_configs import ALTER_CONFIGS_ROW, INCREMENTAL_ALTER_CONFIGS_ROW
 from broker_core.servers.kafka.apis.api_versions import api_versions_row
 from broker_core.servers.kafka.apis.cluster import DESCRIBE_CLUSTER_ROW
-from broker_core.servers.kafka.apis.config_resources import LIST_CONFIG_RESOURCES_ROW
 from broker_core.servers.kafka.apis.create_partitions import CREATE_PARTITIONS_ROW
 from broker_core.servers.kafka.apis.create_topics import CREATE_TOPICS_ROW
 from broker_core.servers.kafka.apis.delete_topics import DELETE_TOPICS_ROW
@@ -18,6 +17,7 @@ from broker_core.servers.kafka.apis.describe_configs import DESCRIBE_CONFIGS_ROW
 from broker_core.servers.kafka.apis.describe_topic_partitions import DESCRIBE_TOPIC_PARTITIONS_ROW
 from broker_core.servers.kafka.apis.fail_fast import FAIL_FAST_ROWS
 from broker_core.servers.kafka.apis.groups import GROUP_ROWS
+from broker_core.servers.kafka.apis.list_config_resources import LIST_CONFIG_RESOURCES_ROW
 from broker_core.servers.kafka.apis.list_offsets import LIST_OFFSETS_ROW
 from broker_core.servers.kafka.apis.list_topics import LIST_TOPICS_ROW
 from broker_core.servers.kafka.apis.log_dirs import LOG_DIRS_ROW

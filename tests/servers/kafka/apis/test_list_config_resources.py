@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from broker_core import TopicListingResult
 from broker_core.catalog import SqliteCatalog
-from broker_core.servers.kafka.apis.config_resources import LIST_CONFIG_RESOURCES_ROW
+from broker_core.servers.kafka.apis.list_config_resources import LIST_CONFIG_RESOURCES_ROW
 from broker_core.wire.kafka import LIST_CONFIG_RESOURCES, Fields, read_response, response_frame
 from tests.support.kafka_acls import AllowAll
 from tests.support.kafka_calls import Nobody, call_of, services_of
