@@ -8,8 +8,8 @@ from broker_core.servers.http.admin_socket import (
     AdminSocketInUse,
     check_place,
 )
-from broker_core.servers.http.allowed_questions import allowed_questions
 from broker_core.servers.http.api import ApiServices, CheckResult, HttpMetrics
+from broker_core.servers.http.frequent_questions import allowed_questions
 from broker_core.servers.http.http_access import HttpAccess, ProtectedFromAll
 from broker_core.servers.http.http_servers import HttpServers
 from broker_core.servers.http.operator_endpoints import Endpoints, Readiness

@@ -19,7 +19,6 @@ from broker_core.servers.admission import ApiAdmission, FileBudget
 from broker_core.servers.arrival import TlsEntrance
 from broker_core.servers.http.admin import admin_apis
 from broker_core.servers.http.admin_socket import AdminSocket
-from broker_core.servers.http.allowed_questions import allowed_questions
 from broker_core.servers.http.api import (
     Admit,
     ApiServices,
@@ -28,6 +27,7 @@ from broker_core.servers.http.api import (
     WebPages,
     v1_api,
 )
+from broker_core.servers.http.frequent_questions import allowed_questions
 from broker_core.servers.http.http_access import HttpAccess, Right
 from broker_core.servers.http.operator_endpoints import Endpoints, Readiness
 from broker_core.servers.http.plugin_routes import routes_of_plugin

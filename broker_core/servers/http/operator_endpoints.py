@@ -16,9 +16,9 @@ from prometheus_client.exposition import choose_encoder
 from broker_core.access import Asker, names_elsewhere
 from broker_core.pipeline import QuestionCount
 from broker_core.reloads import Reloads, SettingsDifference
-from broker_core.servers.http.allowed_questions import question_lines
 from broker_core.servers.http.api import WebPages
 from broker_core.servers.http.api.json_object import json_response
+from broker_core.servers.http.frequent_questions import question_lines
 from broker_core.servers.http.http_access import HttpAccess, Right
 from broker_core.servers.http.served_connection import asker_of
 from broker_core.settings import SettingsError

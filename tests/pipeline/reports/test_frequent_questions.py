@@ -11,7 +11,7 @@ from hypothesis import given
 
 from broker_core.names import Mode
 from broker_core.pipeline.reports.finished_listings import QuestionCounter
-from broker_core.servers.http.allowed_questions import question_lines
+from broker_core.servers.http.frequent_questions import question_lines
 from tests.support.narrowed import present
 
 

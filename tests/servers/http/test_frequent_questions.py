@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-
-import pytest
 
 from broker_core.access.asker import Access, Asker, Refused
 from broker_core.access.authorization import Authorization
-from broker_core.errors import Cause, ListingFailed
 from broker_core.names import Mode
 from broker_core.pipeline.reports.finished_listings import QuestionCount, QuestionCounter
 from broker_core.servers.http import allowed_questions
-from broker_core.servers.http.allowed_questions import question_lines
+from broker_core.servers.http.frequent_questions import question_lines
 from broker_core.settings import AuthorizationSettings
 from tests.support.pipelines import made
 from tests.support.plugins import PluginOf
@@ -44,30 +40,6 @@ async def test_a_namespace_is_asked_for_once_as_whoever_asks() -> None:
             ("list", "acme/b", "alice"),
             ("list", "acme/c", "alice"),
         ]
-
-
-async def test_namespaces_do_not_wait_for_one_another() -> None:
-    """Four are asked about at a time: each gate here answers only when three others are asked too."""
-    together = asyncio.Barrier(4)
-
-    async def gate() -> None:
-        await together.wait()
-
-    questions = [
-        QuestionCount(f"acme/{number}", Mode.PERSISTENT, None, (), 1, 0, 0.0, 0.0) for number in range(12)
-    ]
-    async with made(plugins={"gate": PluginOf(authorize=gate)}) as m:
-        assert await allowed_questions(m.pipeline, questions, Asker()) == questions
-
-
-async def test_a_gate_that_fails_is_an_error() -> None:
-    def gate() -> None:
-        raise OSError
-
-    async with made(plugins={"gate": PluginOf(authorize=gate)}) as m:
-        with pytest.raises(ListingFailed) as caught:
-            await allowed_questions(m.pipeline, QUESTIONS, Asker())
-        assert caught.value.cause is Cause.PLUGIN
 
 
 async def test_a_question_is_shown_to_those_who_monitor_its_namespace() -> None:

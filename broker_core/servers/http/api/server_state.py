@@ -14,7 +14,6 @@ from broker_core.errors import Cause, ListingFailed
 from broker_core.memory import CacheState, PermitBudget
 from broker_core.metrics import INTERVAL
 from broker_core.pipeline import QuestionCount
-from broker_core.servers.http.allowed_questions import allowed_questions, question_record
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.bounded_answer import shown_first
 from broker_core.servers.http.api.json_object import JsonObject, json_response, time_text
@@ -22,6 +21,7 @@ from broker_core.servers.http.api.operation import Handler, HttpOperation, Param
 from broker_core.servers.http.api.parameters import MOST_ITEMS, limit_parameter, one_of
 from broker_core.servers.http.api.problem_details import refused
 from broker_core.servers.http.api.services import ApiServices
+from broker_core.servers.http.frequent_questions import allowed_questions, question_record
 from broker_core.service import FollowedQuestion
 
 __all__ = ["operations"]

@@ -18,7 +18,6 @@ from broker_core.compact_json import ascii_json, ascii_text
 from broker_core.concurrency import loop_turn
 from broker_core.errors import ListingFailed
 from broker_core.names import MAX_NAMESPACE, NamespaceName
-from broker_core.servers.http.allowed_questions import let_in
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.json_object import JsonObject
 from broker_core.servers.http.api.namespaces.plugin_views import plain_ones, sources_of
@@ -31,6 +30,7 @@ from broker_core.servers.http.api.parameters import (
 )
 from broker_core.servers.http.api.problem_details import refused
 from broker_core.servers.http.api.services import ApiServices, needs_catalog
+from broker_core.servers.http.listable_namespaces import let_in
 
 __all__ = [
     "ModeCounts",

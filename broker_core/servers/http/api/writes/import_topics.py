@@ -7,10 +7,10 @@ from typing import Final
 from aiohttp import hdrs, web
 from pydantic import ConfigDict, Field
 
-from broker_core.bounds import MAX_REPLICATION
 from broker_core.change_log import version_text
 from broker_core.guards import Deletions
 from broker_core.names import MAX_PARTITIONS
+from broker_core.pattern_and_replica_bounds import MAX_REPLICATION
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.json_object import JsonObject, schema_of
 from broker_core.servers.http.api.operation import (

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from broker_core import ListingRequest, TopicListingResult, hookimpl
-from broker_core.listing.hashes.topics_hash import topics_hash
+from broker_core.listing.listing_hash import topics_hash
 from tests.support.api_serving import NAMESPACE, ApiServed, api_served
 
 LISTING = f"{NAMESPACE}/topics"

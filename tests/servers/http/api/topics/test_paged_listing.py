@@ -13,7 +13,7 @@ import pytest
 
 from broker_core import DescribeRequest, Details, ListingRequest, TopicListingResult, hookimpl
 from broker_core.catalog import SqliteCatalog
-from broker_core.listing.hashes.topics_hash import topics_hash
+from broker_core.listing.listing_hash import topics_hash
 from broker_core.listing.pages.page import Position
 from broker_core.names import TopicName
 from broker_core.names.topic_id import topic_id_text
