@@ -18,15 +18,18 @@ from broker_core.access import Peer, is_within
 from broker_core.metrics import Metrics
 from broker_core.quantities import ListenAddress
 from broker_core.servers.admission import Acceptor, ConnectionLimits, ConnectionPlace
-from broker_core.servers.arrival.proxied_client import client_of_proxy
+from broker_core.servers.arrival.haproxy_preamble import LARGEST, HaproxyPreamble, PreambleError
 from broker_core.servers.arrival.refused_arrival import RefusedArrival
+from broker_core.servers.arrival.socket_waits import peeked
 from broker_core.servers.arrival.tls_entrance import TlsEntrance, common_name
 from broker_core.servers.arrival.tls_transport import TlsTransport
 
-__all__ = ["Arrivals", "MakeProtocol", "Refusals"]
+__all__ = ["Arrivals", "MakeProtocol", "Refusals", "client_of_proxy"]
 
 _log = structlog.get_logger(__name__)
 
+#: Seconds in which a proxy has to send its preamble: it sends it with the first packet.
+_PREAMBLE_DEADLINE: Final = 5.0
 #: Connections that are accepted in one turn of the event loop.
 _AT_ONCE: Final = 16
 #: The address of a client at a unix socket.
@@ -225,6 +228,26 @@ class Arrivals:
                 partial(tls.certificate.trusts, secured),
             )
             TlsTransport(secured, protocol(peer), (address.host, address.port))
+
+
+async def client_of_proxy(sock: socket.socket) -> ListenAddress | None:
+    """Read the preamble, and no byte after it: the address of the client, ``None`` if that is the proxy itself.
+
+    Raises :exc:`RefusedArrival`.
+    """
+    preamble = HaproxyPreamble()
+    try:
+        async with asyncio.timeout(_PREAMBLE_DEADLINE):
+            while not preamble.is_complete:
+                seen = await peeked(sock, LARGEST, "the preamble")
+                sock.recv(preamble.feed(seen))  # bytes after it stay for the next reader of the socket
+    except TimeoutError:
+        raise RefusedArrival("preamble", "the preamble of a proxy did not come in time") from None
+    except PreambleError as error:
+        raise RefusedArrival("preamble", f"the preamble of a proxy is required: {error}") from None
+    except OSError as error:
+        raise RefusedArrival("closed", f"closed before the preamble: {error}") from None
+    return preamble.source
 
 
 async def _connect(

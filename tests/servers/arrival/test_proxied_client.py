@@ -6,8 +6,8 @@ import socket
 import pytest
 
 from broker_core.quantities import ListenAddress
-from broker_core.servers.arrival import proxied_client
-from broker_core.servers.arrival.proxied_client import client_of_proxy
+from broker_core.servers.arrival import arrivals
+from broker_core.servers.arrival.arrivals import client_of_proxy
 from broker_core.servers.arrival.refused_arrival import RefusedArrival
 
 Pair = tuple[socket.socket, socket.socket]
@@ -40,7 +40,7 @@ async def test_a_client_without_a_preamble_is_refused(pair: Pair) -> None:
 
 
 async def test_a_silent_proxy_is_refused(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(proxied_client, "_DEADLINE", 0.0)
+    monkeypatch.setattr(arrivals, "_PREAMBLE_DEADLINE", 0.0)
     pair[1].send(LINE[:7])
     with pytest.raises(RefusedArrival, match="in time"):
         await client_of_proxy(pair[0])
