@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 
-from broker_core.bounds import MAX_PATTERN, MAX_REPLICATION
+from broker_core.pattern_and_replica_bounds import MAX_PATTERN, MAX_REPLICATION
 from broker_core.patterns import compile_pattern
 from broker_core.settings import Settings
 

@@ -20,9 +20,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import re2
 
-from broker_core.bounds import MAX_PATTERN
 from broker_core.errors import InvalidPattern
 from broker_core.memory import BoundedCache, make_the_first_array
+from broker_core.pattern_and_replica_bounds import MAX_PATTERN
 from broker_core.patterns.malformation import malformation
 from broker_core.patterns.pattern_text import (
     PatternShape,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import re2
 
-from broker_core.bounds import MAX_PATTERN
+from broker_core.pattern_and_replica_bounds import MAX_PATTERN
 from broker_core.patterns.malformation import malformed_part
 from broker_core.patterns.pattern_compiler import OPTIONS
 from broker_core.patterns.pattern_text import PatternToken, TokenKind, tokens

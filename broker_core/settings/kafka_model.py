@@ -7,8 +7,8 @@ from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, model_validator
 
-from broker_core.bounds import MAX_REPLICATION
 from broker_core.compact_json import read_json
+from broker_core.pattern_and_replica_bounds import MAX_REPLICATION
 from broker_core.quantities import ListenAddress
 from broker_core.settings.advertised_address import Advertised, is_wildcard
 from broker_core.settings.authentication_model import OptionalFile

@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
 
-from broker_core.bounds import MAX_PATTERN
+from broker_core.pattern_and_replica_bounds import MAX_PATTERN
 from broker_core.quantities import Count, Duration, ListenAddress, PositiveDuration, Size, format_size
 from broker_core.settings.access_log_model import AccessLogSettings
 from broker_core.settings.advertised_address import Advertised

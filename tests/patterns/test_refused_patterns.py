@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker_core.bounds import MAX_PATTERN
+from broker_core.pattern_and_replica_bounds import MAX_PATTERN
 from broker_core.patterns import compile_pattern
 from broker_core.patterns.refused_patterns import refused_part
 

@@ -27,7 +27,6 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, Final, NamedTuple
 
-from broker_core.bounds import MAX_REPLICATION
 from broker_core.catalog.catalog_errors import CatalogError, ImportRefused
 from broker_core.catalog.topic_files.odd_names import OddNames
 from broker_core.catalog.topic_record import checked_text
@@ -48,6 +47,7 @@ from broker_core.names import (
     parse_topic_id,
     topic_in_namespace,
 )
+from broker_core.pattern_and_replica_bounds import MAX_REPLICATION
 from broker_core.redaction import quoted
 
 __all__ = [
