@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker_core.catalog.bulk_changes.change_many_topics import (
+from broker_core.catalog.bulk_changes import (
     DeletionReport,
     PropertiesChange,
     PropertiesReport,

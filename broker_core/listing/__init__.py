@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from broker_core.listing.fields.search_fields import search_fields
     from broker_core.listing.fields.topic_field import TAG, MalformedFields, read_varint, varint, walk_fields
     from broker_core.listing.fields_reader import FieldsReader
-    from broker_core.listing.hashes.topics_hash import TextCrc, crc_text, extend_crc, topics_hash, utf16_key
     from broker_core.listing.listing import (
         Listing,
         Selection,
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     )
     from broker_core.listing.listing_data import ListingData, RowsKey
     from broker_core.listing.listing_encoder import ListingEncoder
+    from broker_core.listing.listing_hash import TextCrc, crc_text, extend_crc, topics_hash, utf16_key
     from broker_core.listing.listing_part import ListingPart
     from broker_core.listing.pages.names_of_topic import few_topic_names, partitions_of, topic_names
     from broker_core.listing.pages.page import NO_PARTITION, Page, Position
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
         in_page_order,
         topic_ends,
     )
-    from broker_core.listing.properties.property_values import (
+    from broker_core.listing.property_values import (
         count_texts,
         count_values,
         has_property_values,
@@ -209,7 +209,7 @@ __getattr__ = lazy_exports(
         "SortedForms": ".chunks.chunk_forms",
         "TAG": ".fields.topic_field",
         "TOPIC": ".details",
-        "TextCrc": ".hashes.topics_hash",
+        "TextCrc": ".listing_hash",
         "TableChange": ".topic_table.topic_table",
         "TopicChunk": ".topic_table.topic_chunk",
         "TopicFilter": ".selections.topic_filter",
@@ -220,10 +220,10 @@ __getattr__ = lazy_exports(
         "check_values": ".details",
         "checked_wants": ".details",
         "chunk_size": ".chunks.build_chunks",
-        "count_texts": ".properties.property_values",
-        "count_values": ".properties.property_values",
-        "values_size": ".properties.property_values",
-        "crc_text": ".hashes.topics_hash",
+        "count_texts": ".property_values",
+        "count_values": ".property_values",
+        "values_size": ".property_values",
+        "crc_text": ".listing_hash",
         "data_of": ".listing",
         "detail_arrow": ".rendered.details",
         "detail_json_items": ".rendered.details",
@@ -231,13 +231,13 @@ __getattr__ = lazy_exports(
         "detail_schema": ".rendered.details",
         "detail_size": ".rendered.details",
         "difference_bytes": ".selections.selection_search",
-        "extend_crc": ".hashes.topics_hash",
+        "extend_crc": ".listing_hash",
         "few_topic_names": ".pages.names_of_topic",
         "filtered": ".selections.topic_filter",
         "first_out_of_order": ".pages.page_walk",
-        "has_property_values": ".properties.property_values",
+        "has_property_values": ".property_values",
         "in_page_order": ".pages.page_walk",
-        "is_quick_to_select": ".properties.property_values",
+        "is_quick_to_select": ".property_values",
         "known_changes": ".selections.selection_search",
         "listing_of": ".listing",
         "matching_scan": ".selections.selection_search",
@@ -252,16 +252,16 @@ __getattr__ = lazy_exports(
         "rows_by_domain": ".selections.selection_search",
         "rows_key_of": ".listing",
         "search_fields": ".fields.search_fields",
-        "select_by_properties": ".properties.property_values",
+        "select_by_properties": ".property_values",
         "selection_difference": ".selections.selection_search",
         "selection_of": ".listing",
         "splicing": ".changes.listing_splice",
         "tagged_fields": ".selections.selection_search",
         "topic_ends": ".pages.page_walk",
         "topic_names": ".pages.names_of_topic",
-        "topics_hash": ".hashes.topics_hash",
+        "topics_hash": ".listing_hash",
         "unhashed_bytes": ".listing",
-        "utf16_key": ".hashes.topics_hash",
+        "utf16_key": ".listing_hash",
         "varint": ".fields.topic_field",
         "walk_fields": ".fields.topic_field",
     },

@@ -20,7 +20,7 @@ from broker_core.listing.chunks.build_chunks import checked_local_names, ordered
 from broker_core.listing.chunks.chunk import Chunk
 from broker_core.listing.chunks.chunk_forms import SortedForms
 from broker_core.listing.fields.fields_codec import decode_fields, encode_fields, fields_fault
-from broker_core.listing.hashes.topics_hash import crc_text, crcs_of_parts, extend_crc, joined_groups
+from broker_core.listing.listing_hash import crc_text, crcs_of_parts, extend_crc, joined_groups
 from broker_core.listing.listing_part import row_range
 from broker_core.listing.search.pattern_set import match_patterns, matching_rows
 from broker_core.names import (

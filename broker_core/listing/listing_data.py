@@ -22,7 +22,7 @@ from broker_core.errors import InvalidListing
 from broker_core.listing.chunks.chunk import Chunk, have_alike_bounds
 from broker_core.listing.chunks.chunk_rows import ChunkRows, MemoKey, Remembered
 from broker_core.listing.chunks.claimed_chunks import claimed_chunks
-from broker_core.listing.hashes.topics_hash import (
+from broker_core.listing.listing_hash import (
     EMPTY_HASH,
     JoinedCrcs,
     TextCrc,

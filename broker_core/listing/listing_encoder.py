@@ -19,9 +19,9 @@ from broker_core.listing.chunks.build_chunks import chunk_size, cut_chunk, cuts_
 from broker_core.listing.chunks.chunk import Chunk
 from broker_core.listing.fields.fields_codec import binary_column, encode_fields
 from broker_core.listing.fields.topic_field import TAG
-from broker_core.listing.hashes.topics_hash import crc_text, extend_crc, with_first_comma
 from broker_core.listing.listing import Listing, listing_of
 from broker_core.listing.listing_data import ListingData
+from broker_core.listing.listing_hash import crc_text, extend_crc, with_first_comma
 from broker_core.names import (
     MAX_NAME_BYTES,
     NON_PERSISTENT,

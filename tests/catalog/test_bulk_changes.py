@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from broker_core.catalog import SqliteCatalog
-from broker_core.catalog.bulk_changes.change_many_topics import TopicState, change_topics, topics_matching
+from broker_core.catalog.bulk_changes import TopicState, change_topics, topics_matching
 from broker_core.catalog.store.change_log_writer import LogBounds
 from broker_core.change_log import Changes, Gap, Operation
 from broker_core.errors import InvalidPattern

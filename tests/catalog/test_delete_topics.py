@@ -5,7 +5,7 @@ import io
 import pytest
 
 from broker_core.catalog import SqliteCatalog
-from broker_core.catalog.bulk_changes.change_many_topics import delete_matching, delete_of_file
+from broker_core.catalog.bulk_changes import delete_matching, delete_of_file
 from broker_core.catalog.catalog_errors import ImportRefused, TopicMissing
 from broker_core.guards import Deletions, MassDeletion
 from tests.catalog.filled import NAMESPACE, all_names, bring

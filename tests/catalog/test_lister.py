@@ -177,7 +177,7 @@ async def test_properties_select_and_others_are_ignored_and_counted(
 async def test_a_large_selection_is_made_in_a_thread_and_remembered(
     catalog: SqliteCatalog, lister: CatalogLister, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("broker_core.listing.properties.property_values._QUICK", 0)
+    monkeypatch.setattr("broker_core.listing.property_values._QUICK", 0)
     bring(catalog, {"name": "a", "properties": {"region": "eu"}}, {"name": "b"})
     question = ListingRequest(NAMESPACE, properties={"region": "eu"})
     await lister.list_topics(QUESTION)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from broker_core.catalog import SqliteCatalog
-from broker_core.catalog.bulk_changes.change_many_topics import (
+from broker_core.catalog.bulk_changes import (
     PropertiesChange,
     PropertiesReport,
     set_properties,

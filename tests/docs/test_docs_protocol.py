@@ -9,7 +9,7 @@ from functools import cache
 import pytest
 
 from broker_core.errors import ServerError
-from broker_core.listing.hashes.topics_hash import crc_text, extend_crc, topics_hash
+from broker_core.listing.listing_hash import crc_text, extend_crc, topics_hash
 from broker_core.names import MAX_NAME_BYTES
 from broker_core.settings import HttpSettings, Settings
 from broker_core.wire.pulsar.frames import frame_limit

@@ -15,7 +15,7 @@ import pytest
 from broker_core.broker import Broker
 from broker_core.broker.pulsar_gateway import Gateway
 from broker_core.client import LookupSession
-from broker_core.listing.hashes.topics_hash import topics_hash
+from broker_core.listing.listing_hash import topics_hash
 from broker_core.names import Mode
 from broker_core.settings import Settings
 from broker_core.snapshots.stored import stored_snapshots

@@ -17,7 +17,7 @@ from broker_core import hookimpl
 from broker_core.broker import Broker
 from broker_core.broker.pulsar_gateway import Gateway
 from broker_core.client import LookupSession, ServerRefused
-from broker_core.listing.hashes.topics_hash import topics_hash
+from broker_core.listing.listing_hash import topics_hash
 from broker_core.settings import Settings
 from tests.interop.maven import PeerUnavailable
 from tests.interop.pulsar_peer import PulsarBroker

@@ -20,7 +20,7 @@ from urllib.error import HTTPError
 import pulsar
 
 from broker_core.client import ClientTls, Credentials, LookupClient, LookupSession, PatternDiscovery, Token
-from broker_core.listing.hashes.topics_hash import topics_hash
+from broker_core.listing.listing_hash import topics_hash
 from broker_core.names import Mode
 from tests.interop.conftest import gateway_settings
 from tests.interop.gate import Gate

@@ -11,7 +11,7 @@ import pytest
 
 from broker_core import EncodedNames, Listing, Mode
 from broker_core.errors import InvalidListing
-from broker_core.listing.hashes.topics_hash import crc_text, topics_hash, utf16_key
+from broker_core.listing.listing_hash import crc_text, topics_hash, utf16_key
 from broker_core.patterns import compile_pattern
 
 NAMESPACE = "acme/orders"

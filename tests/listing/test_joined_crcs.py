@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker_core.listing.hashes.topics_hash import (
+from broker_core.listing.listing_hash import (
     JoinedCrcs,
     TextCrc,
     joined,

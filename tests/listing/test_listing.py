@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker_core.errors import InvalidListing, InvalidName
-from broker_core.listing.hashes.topics_hash import topics_hash
 from broker_core.listing.listing import Listing, data_of, part_of
 from broker_core.listing.listing_data import ListingData, Pieces
+from broker_core.listing.listing_hash import topics_hash
 from broker_core.memory.bounded_cache import BoundedCache
 from broker_core.names import MAX_NAME_BYTES, Mode, NamespaceName
 from broker_core.patterns import compile_pattern

@@ -11,9 +11,9 @@ import pytest
 
 from broker_core import Listing, Mode
 from broker_core.errors import InvalidListing
-from broker_core.listing.hashes.topics_hash import topics_hash
 from broker_core.listing.listing import data_of
 from broker_core.listing.listing_data import ListingData
+from broker_core.listing.listing_hash import topics_hash
 from broker_core.patterns import compile_pattern
 from tests.support.chunks import first_keys_read, tiny_chunks
 from tests.support.mapped import mapped

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker_core.listing.hashes.topics_hash import (
+from broker_core.listing.listing_hash import (
     EMPTY_HASH,
     crc_text,
     crcs_of_parts,

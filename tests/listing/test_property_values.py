@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from broker_core.broker.opened_core import opened_pipeline
 from broker_core.catalog import SqliteCatalog
 from broker_core.listing.listing import Listing
-from broker_core.listing.properties.property_values import count_texts, count_values, has_property_values
+from broker_core.listing.property_values import count_texts, count_values, has_property_values
 from broker_core.names import Mode, NamespaceName, TopicName
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.settings import Settings

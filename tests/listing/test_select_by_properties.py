@@ -18,7 +18,7 @@ from broker_core.listing.chunks.chunk import Chunk
 from broker_core.listing.chunks.chunk_rows import ChunkRows
 from broker_core.listing.listing_data import ListingData
 from broker_core.listing.listing_part import ListingPart
-from broker_core.listing.properties.property_values import (
+from broker_core.listing.property_values import (
     is_quick_to_select,
     remembered_selection,
     select_by_properties,
@@ -158,7 +158,7 @@ def test_rows_that_a_chunk_does_not_remember_are_counted_by_the_listing() -> Non
 
 
 def test_what_is_quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("broker_core.listing.properties.property_values._QUICK", 10_000)
+    monkeypatch.setattr("broker_core.listing.property_values._QUICK", 10_000)
     with medium_chunks():
         data = listing_of(many())
         assert is_quick_to_select(listing_of(many(10_000)), EU)

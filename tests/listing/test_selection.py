@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker_core.listing.fields_reader import GATHERED
-from broker_core.listing.hashes.topics_hash import topics_hash
 from broker_core.listing.listing import data_of, part_of
+from broker_core.listing.listing_hash import topics_hash
 from broker_core.patterns import compile_pattern
 from tests.support.topics import (
     assert_selection,

@@ -6,7 +6,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker_core.listing.hashes.topics_hash import utf16_key
+from broker_core.listing.listing_hash import utf16_key
 from broker_core.names.hash_order import hash_order_bytes, hash_order_key, hash_order_keys, is_ascending
 from tests.support.topics import local_names
 

@@ -12,7 +12,7 @@ import pytest
 from broker_core import ListingRequest, TopicListingResult
 from broker_core.access.asker import Asker
 from broker_core.errors import ListingFailed
-from broker_core.listing.hashes.topics_hash import topics_hash
+from broker_core.listing.listing_hash import topics_hash
 from broker_core.pipeline import Answer
 from broker_core.plugins import PluginFailed
 from tests.support.eventually import eventually

@@ -13,7 +13,7 @@ from broker_core import ListingRequest, TopicListingResult
 from broker_core.access.asker import Asker
 from broker_core.errors import ListingFailed, ServerError
 from broker_core.listing import Page
-from broker_core.listing.hashes.topics_hash import topics_hash
+from broker_core.listing.listing_hash import topics_hash
 from broker_core.memory.permits import Permits
 from broker_core.metrics.metrics import Metrics
 from broker_core.names import Mode, NamespaceName

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from broker_core import Details, Listing, ListingRequest, Mode, Page, Position, TopicListingResult, hookimpl
 from broker_core.errors import ListingFailed
-from broker_core.listing.hashes.topics_hash import topics_hash
+from broker_core.listing.listing_hash import topics_hash
 from broker_core.pipeline import Answer, Trace
 from broker_core.settings import LimitsSettings
 from tests.support.chunks import tiny_chunks

@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 
 from broker_core import ListingRequest, TopicListingResult
 from broker_core.errors import ListingFailed, TooManyRequests
-from broker_core.listing.hashes.topics_hash import topics_hash
+from broker_core.listing.listing_hash import topics_hash
 from broker_core.memory.estimates import INITIAL_SIZE
 from broker_core.names import Mode, NamespaceName
 from broker_core.pipeline.runs.fair_threads import UncutWork

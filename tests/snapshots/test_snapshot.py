@@ -64,7 +64,7 @@ def test_what_is_remembered_or_quick_takes_no_time(
     snapshot = load(catalog)
     assert snapshot.is_quick_to_select({"region": "eu"})
     assert names_of(snapshot.select({"region": "eu"})) == {"persistent://a/b/a"}
-    monkeypatch.setattr("broker_core.listing.properties.property_values._QUICK", 0)
+    monkeypatch.setattr("broker_core.listing.property_values._QUICK", 0)
     assert not snapshot.is_quick_to_select({"region": "us"})
     assert len(snapshot.select({"region": "us"})) == 0
     assert snapshot.is_quick_to_select({"region": "us"}), "it is remembered"

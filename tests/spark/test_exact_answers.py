@@ -12,7 +12,7 @@ from uuid import uuid4
 
 import pytest
 
-from broker_core.listing.hashes.topics_hash import topics_hash
+from broker_core.listing.listing_hash import topics_hash
 from broker_core.patterns import compile_pattern
 from broker_core.testing import Server, serve
 from broker_core_spark.format.segment_patch import PATCHES, patched_segment

@@ -12,7 +12,7 @@ import pytest
 from broker_core.broker.pulsar_gateway import Gateway
 from broker_core.change_log import CatalogVersion
 from broker_core.client import ServerRefused
-from broker_core.listing.hashes.topics_hash import topics_hash
+from broker_core.listing.listing_hash import topics_hash
 from broker_core.names import Mode, NamespaceName
 from broker_core.testing import Server, serve
 from broker_core_spark.format.canonical_question import CanonicalQuestion

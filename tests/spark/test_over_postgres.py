@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from broker_core.change_log import CatalogVersion
-from broker_core.listing.hashes.topics_hash import topics_hash, utf16_key
+from broker_core.listing.listing_hash import topics_hash, utf16_key
 from broker_core.names import Mode, NamespaceName
 from broker_core.testing import Server, serve
 from broker_core_postgres.plugin import PostgresPlugin

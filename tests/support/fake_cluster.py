@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from broker_core.errors import ServerError
-from broker_core.listing.hashes.topics_hash import topics_hash
+from broker_core.listing.listing_hash import topics_hash
 from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand, CommandGetTopicsOfNamespace
 from tests.support.scripted_server import Peer, ScriptedServer

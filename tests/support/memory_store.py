@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from broker_core.access.asker import Asker
 from broker_core.errors import Cause, ListingFailed
-from broker_core.listing.hashes.topics_hash import topics_hash
+from broker_core.listing.listing_hash import topics_hash
 from broker_core.names import Mode, NamespaceName
 from broker_core.upstream.snapshots import SHARED, StoreListing, UpdateReceiver, View
 

@@ -12,7 +12,7 @@ from uuid import uuid4
 import re2
 
 from broker_core.catalog import SqliteCatalog
-from broker_core.listing.hashes.topics_hash import utf16_key
+from broker_core.listing.listing_hash import utf16_key
 from broker_core.names import DOMAINS, Mode, NamespaceName, TopicName
 from broker_core.patterns import compile_pattern
 from broker_core.patterns.topics_pattern import strip_scheme

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from broker_core.listing.chunks.block_hashes import crc_of_fields
 from broker_core.listing.chunks.build_chunks import chunk_size
-from broker_core.listing.hashes.topics_hash import topics_hash, utf16_key
 from broker_core.listing.listing import Listing, Selection, data_of
+from broker_core.listing.listing_hash import topics_hash, utf16_key
 from broker_core.names import DOMAINS, Mode, NamespaceName, TopicName
 from broker_core.wire.pulsar.messages import pulsar_api_pb2
 

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from broker_core.errors import ServerError
-from broker_core.listing.hashes.topics_hash import topics_hash
+from broker_core.listing.listing_hash import topics_hash
 from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand
 from tests.support.raw_client import RawClient, Refused

@@ -24,8 +24,8 @@ from broker_core.listing.chunks.build_chunks import chunk_size, cut_chunk, joine
 from broker_core.listing.chunks.chunk import Chunk
 from broker_core.listing.chunks.chunk_rows import ChunkRows, Remembered
 from broker_core.listing.chunks.chunk_splice import spliced_chunk
-from broker_core.listing.hashes.topics_hash import joined
 from broker_core.listing.listing_data import ListingData, Pieces
+from broker_core.listing.listing_hash import joined
 from broker_core.listing.listing_part import ListingPart
 from broker_core.names import NON_PERSISTENT, PERSISTENT, Array, column_data, hash_order_keys
 

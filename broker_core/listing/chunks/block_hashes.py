@@ -1,7 +1,7 @@
 """CRC32C of blocks of rows, so that hashing a changed chunk, or a range, reads the names of one block only.
 
 The text of a block is its names, each after a comma. The CRC of a text follows from the CRCs of its parts
-(:mod:`~broker_core.listing.hashes.topics_hash`), so that only a block that a change touched is hashed again.
+(:mod:`~broker_core.listing.listing_hash`), so that only a block that a change touched is hashed again.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from broker_core.listing.fields.fields_codec import decode_fields
-from broker_core.listing.hashes.topics_hash import JoinedCrcs, TextCrc, extend_crc, joined
+from broker_core.listing.listing_hash import JoinedCrcs, TextCrc, extend_crc, joined
 from broker_core.names import column_data
 
 __all__ = ["BlockHashes", "crc_of_fields", "text_of_fields"]

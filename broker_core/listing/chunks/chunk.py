@@ -38,7 +38,7 @@ from broker_core.listing.fields.fields_codec import (
     gathered,
     name_start,
 )
-from broker_core.listing.hashes.topics_hash import TextCrc, extend_crc, joined
+from broker_core.listing.listing_hash import TextCrc, extend_crc, joined
 from broker_core.memory import BoundedCache
 from broker_core.names import PERSISTENT, Array, Mode, NamespaceName, hash_order_bytes
 

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from broker_core.listing.fields.fields_codec import gathered, joined_fields
-from broker_core.listing.hashes.topics_hash import TextCrc
+from broker_core.listing.listing_hash import TextCrc
 from broker_core.names import Array
 
 __all__ = ["FEW_ROWS", "ChunkRows", "MemoKey", "Remembered", "properties_key"]

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from broker_core.listing.chunks.chunk_rows import FEW_ROWS, ChunkRows
 from broker_core.listing.fields.fields_codec import binary_column, decode_fields, joined_fields
-from broker_core.listing.hashes.topics_hash import TextCrc
+from broker_core.listing.listing_hash import TextCrc
 from broker_core.listing.search.substring_search import ClassRun, rows_with
 from broker_core.names import NON_PERSISTENT, Array, NamespaceName, column_data
 from broker_core.patterns import TopicsPattern, class_run

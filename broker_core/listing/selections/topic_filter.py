@@ -19,8 +19,8 @@ import re2
 
 from broker_core.listing.chunks.chunk import Chunk
 from broker_core.listing.chunks.chunk_rows import ChunkRows, Remembered
-from broker_core.listing.hashes.topics_hash import TextCrc
 from broker_core.listing.listing import Selection, data_of, part_of, selection_of
+from broker_core.listing.listing_hash import TextCrc
 from broker_core.listing.listing_part import ListingPart
 from broker_core.names import Array, Prefixes
 

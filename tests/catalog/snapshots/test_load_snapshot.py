@@ -10,8 +10,8 @@ import pytest
 from broker_core.catalog.newest_snapshot import expected_bytes, load_snapshot, only_mode
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.topic_files.import_file import import_topics
-from broker_core.listing.hashes.topics_hash import topics_hash
 from broker_core.listing.listing import Selection, data_of
+from broker_core.listing.listing_hash import topics_hash
 from broker_core.names import Mode, NamespaceName, TopicName
 from broker_core.snapshots import Snapshot
 from tests.support.chunks import tiny_chunks

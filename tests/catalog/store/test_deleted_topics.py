@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from broker_core.catalog.bulk_changes.change_many_topics import delete_matching
+from broker_core.catalog.bulk_changes import delete_matching
 from broker_core.catalog.store.change_log_writer import DELETED_IDS, LogBounds, deleted_topic, forget_deleted
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.topic_files.import_file import import_topics

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from broker_core.catalog.bulk_changes.change_many_topics import (
+from broker_core.catalog.bulk_changes import (
     PropertiesChange,
     delete_matching,
     set_properties_of_matching,

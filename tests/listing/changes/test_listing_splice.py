@@ -13,8 +13,8 @@ from broker_core.errors import InvalidListing
 from broker_core.listing.changes import listing_splice
 from broker_core.listing.changes.listing_splice import ListingChange, splice, splicing
 from broker_core.listing.chunks.chunk import Chunk
-from broker_core.listing.hashes.topics_hash import TextCrc, topics_hash, utf16_key
 from broker_core.listing.listing import data_of
+from broker_core.listing.listing_hash import TextCrc, topics_hash, utf16_key
 from broker_core.names import Mode
 from broker_core.patterns import compile_pattern
 from tests.support.chunks import tiny_chunks

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from broker_core.listing.hashes.topics_hash import topics_hash
 from broker_core.listing.listing import data_of, part_of, unhashed_bytes
+from broker_core.listing.listing_hash import topics_hash
 from broker_core.patterns import compile_pattern
 from tests.support.chunks import tiny_chunks
 from tests.support.topics import listing_of, persistent

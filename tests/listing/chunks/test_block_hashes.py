@@ -11,7 +11,7 @@ import pytest
 from broker_core import EncodedNames, Listing, Mode
 from broker_core.errors import InvalidListing
 from broker_core.listing.chunks.block_hashes import BlockHashes, crc_of_fields
-from broker_core.listing.hashes.topics_hash import TextCrc, crc_text, joined, topics_hash, without_first_comma
+from broker_core.listing.listing_hash import TextCrc, crc_text, joined, topics_hash, without_first_comma
 from tests.support.chunks import tiny_chunks
 
 LOCAL = [f"{number:05}{'x' * (number % 3 * 70)}" for number in range(20_000)]

@@ -9,8 +9,8 @@ import pytest
 from broker_core.errors import InvalidListing
 from broker_core.listing.chunks.chunk import Chunk, rows_key
 from broker_core.listing.chunks.property_codes import PropertyCodes
-from broker_core.listing.hashes.topics_hash import crc_text, topics_hash, without_first_comma
 from broker_core.listing.listing import data_of
+from broker_core.listing.listing_hash import crc_text, topics_hash, without_first_comma
 from broker_core.names import Mode
 from broker_core.names.name_columns import column_data
 from tests.support.topics import NAMESPACE, listing_of, persistent

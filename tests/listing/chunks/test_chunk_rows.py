@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from broker_core.listing.chunks.chunk_rows import ChunkRows
-from broker_core.listing.hashes.topics_hash import crc_text, topics_hash, without_first_comma
 from broker_core.listing.listing import data_of
+from broker_core.listing.listing_hash import crc_text, topics_hash, without_first_comma
 from tests.support.topics import listing_of, persistent
 
 NAMES = persistent("a", "b", "cc", "d" * 200, "e")

@@ -7,7 +7,7 @@ import pytest
 from broker_core.listing.changes.listing_splice import ListingChange, splice
 from broker_core.listing.chunks.chunk_rows import MemoKey, Remembered, properties_key
 from broker_core.listing.listing import Listing, data_of, listing_of
-from broker_core.listing.properties.property_values import select_by_properties
+from broker_core.listing.property_values import select_by_properties
 from broker_core.names import Mode
 from broker_core.patterns import compile_pattern
 from tests.support.chunks import tiny_chunks

@@ -8,8 +8,8 @@ import threading
 import numpy as np
 import pytest
 
-from broker_core.listing.hashes.topics_hash import topics_hash
 from broker_core.listing.listing import data_of, part_of
+from broker_core.listing.listing_hash import topics_hash
 from broker_core.listing.search.pattern_scan import PatternScan, find_matches
 from broker_core.patterns import compile_pattern
 from tests.support.topics import (

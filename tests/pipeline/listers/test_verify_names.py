@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from broker_core.errors import InvalidListing, ListingFailed
-from broker_core.listing.hashes.topics_hash import topics_hash
 from broker_core.listing.listing import Listing, Selection
+from broker_core.listing.listing_hash import topics_hash
 from broker_core.names import Mode, NamespaceName
 from broker_core.patterns import TopicsPattern, compile_pattern
 from broker_core.pipeline.listers.accept_answer import (

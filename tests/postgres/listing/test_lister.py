@@ -10,7 +10,7 @@ import re2
 
 from broker_core import ListingRequest, Mode, NamespaceName, TopicListingResult
 from broker_core.errors import ListingFailed
-from broker_core.listing.hashes.topics_hash import topics_hash
+from broker_core.listing.listing_hash import topics_hash
 from broker_core.patterns import compile_pattern
 from broker_core_postgres.listing import lister as lister_of_topics
 from broker_core_postgres.listing import listing_sql as statements

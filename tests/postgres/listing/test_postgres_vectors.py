@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from broker_core.errors import ServerError
-from broker_core.listing.hashes.topics_hash import topics_hash
+from broker_core.listing.listing_hash import topics_hash
 from broker_core.names import Mode
 from broker_core_postgres.plugin import PostgresPlugin
 from tests.postgres.listing.lister_setup import QUIET, fill

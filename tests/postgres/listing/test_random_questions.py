@@ -11,7 +11,7 @@ import pytest
 import re2
 
 from broker_core.errors import InvalidPattern
-from broker_core.listing.hashes.topics_hash import topics_hash
+from broker_core.listing.listing_hash import topics_hash
 from broker_core.names import Mode, NamespaceName
 from broker_core.names.partitions import partitioned_local_name
 from broker_core.names.system_topics import is_system_topic

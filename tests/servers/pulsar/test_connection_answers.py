@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker_core.listing.hashes.topics_hash import topics_hash
+from broker_core.listing.listing_hash import topics_hash
 from broker_core.pipeline import PipelineOptions
 from broker_core.servers.pulsar import PulsarOptions
 from broker_core.settings import PatternsSettings, PulsarSettings

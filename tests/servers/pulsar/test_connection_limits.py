@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from broker_core.errors import ServerError
-from broker_core.listing.hashes.topics_hash import topics_hash
+from broker_core.listing.listing_hash import topics_hash
 from broker_core.servers.pulsar import PulsarOptions
 from broker_core.settings import LimitsSettings, PulsarSettings
 from broker_core.wire.pulsar import commands

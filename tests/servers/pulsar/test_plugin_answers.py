@@ -9,8 +9,8 @@ import pytest
 
 from broker_core import ListingRequest
 from broker_core.errors import ServerError, TooManyRequests
-from broker_core.listing.hashes.topics_hash import topics_hash
 from broker_core.listing.listing import Listing
+from broker_core.listing.listing_hash import topics_hash
 from broker_core.names import Mode, NamespaceName
 from tests.support.eventually import eventually
 from tests.support.plugin_answers import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from broker_core import TopicListingResult
-from broker_core.listing.hashes.topics_hash import topics_hash
+from broker_core.listing.listing_hash import topics_hash
 from tests.support.plugin_answers import (
     A,
     B,

@@ -23,7 +23,7 @@ from broker_core import (
     Selection,
     TopicListingResult,
 )
-from broker_core.listing.hashes.topics_hash import topics_hash
+from broker_core.listing.listing_hash import topics_hash
 from broker_core.patterns import TopicsPattern, compile_pattern
 from tests.support.memory_lister import MemoryLister
 from tests.support.plugin_answers import NAMESPACE, STORED, A, B, C, answering, topics

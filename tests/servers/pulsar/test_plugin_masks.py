@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pytest
 
 from broker_core import ListingRequest, TopicListingResult
-from broker_core.listing.hashes.topics_hash import topics_hash
+from broker_core.listing.listing_hash import topics_hash
 from tests.support.plugin_answers import (
     STORED,
     A,

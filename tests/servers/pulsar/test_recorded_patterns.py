@@ -9,7 +9,7 @@ import pytest
 
 from broker_core import TopicListingResult
 from broker_core.errors import ServerError
-from broker_core.listing.hashes.topics_hash import topics_hash
+from broker_core.listing.listing_hash import topics_hash
 from broker_core.names import Mode
 from broker_core.pipeline import PipelineOptions
 from broker_core.settings import PatternsSettings

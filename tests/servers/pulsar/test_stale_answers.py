@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pytest
 
 from broker_core import ListingRequest, TopicListingResult
-from broker_core.listing.hashes.topics_hash import topics_hash
+from broker_core.listing.listing_hash import topics_hash
 from broker_core.pipeline import PipelineOptions
 from broker_core.plugin_api.hookspecs import ListingOutcome
 from broker_core.servers.pulsar import PulsarOptions

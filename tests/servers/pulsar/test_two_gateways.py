@@ -12,7 +12,7 @@ import pytest
 
 from broker_core.broker import Broker
 from broker_core.client import LookupSession
-from broker_core.listing.hashes.topics_hash import topics_hash
+from broker_core.listing.listing_hash import topics_hash
 from broker_core.settings import Settings
 from tests.support.eventually import eventually
 from tests.support.fake_cluster import FakeCluster

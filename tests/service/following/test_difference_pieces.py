@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from broker_core.listing.hashes.topics_hash import topics_hash
 from broker_core.listing.listing import Listing, Selection
+from broker_core.listing.listing_hash import topics_hash
 from broker_core.names import Mode
 from broker_core.service.following import follower as module
 from broker_core.service.following.follower import difference_pieces

@@ -9,7 +9,7 @@ import pytest
 
 from broker_core.access.asker import Asker
 from broker_core.broker.opened_core import opened_core
-from broker_core.listing.hashes.topics_hash import topics_hash
+from broker_core.listing.listing_hash import topics_hash
 from broker_core.names import NamespaceName
 from broker_core.patterns import compile_pattern
 from broker_core.pipeline import Pipeline

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from broker_core.listing.hashes.topics_hash import crc_text, extend_crc
+from broker_core.listing.listing_hash import crc_text, extend_crc
 from broker_core.snapshots.stored.manifest import FORMAT
 
 __all__ = ["DAMAGES"]

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker_core.listing.hashes.topics_hash import extend_crc
+from broker_core.listing.listing_hash import extend_crc
 from broker_core.snapshots.stored.column_file import ColumnFile, FileReference, read_columns
 from broker_core.snapshots.stored.file_errors import RefusedFile
 

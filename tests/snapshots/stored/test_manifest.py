@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker_core.change_log import CatalogVersion
-from broker_core.listing.hashes.topics_hash import crc_text, extend_crc
+from broker_core.listing.listing_hash import crc_text, extend_crc
 from broker_core.names import Mode, NamespaceName
 from broker_core.snapshots.stored.column_file import FileReference
 from broker_core.snapshots.stored.file_errors import RefusedFile

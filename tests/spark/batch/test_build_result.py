@@ -10,7 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from broker_core.listing.hashes.topics_hash import topics_hash
+from broker_core.listing.listing_hash import topics_hash
 from broker_core_spark.batch.build_result import HISTORY_SCHEMA, this_builder
 from broker_core_spark.batch.job import BuildResult, build
 from broker_core_spark.store import open_store

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from broker_core.listing.hashes.topics_hash import topics_hash
+from broker_core.listing.listing_hash import topics_hash
 from broker_core.testing import serve
 from broker_core_spark.batch import followed_table as followed
 from broker_core_spark.batch.build_errors import BatchError, InvalidCatalogue

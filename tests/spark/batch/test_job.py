@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from broker_core.catalog import SqliteCatalog
-from broker_core.listing.hashes.topics_hash import topics_hash
+from broker_core.listing.listing_hash import topics_hash
 from broker_core.names import Mode, TopicName
 from broker_core_spark.batch.build_errors import BatchError, InvalidCatalogue, InvalidPatterns
 from broker_core_spark.batch.job import BuildResult, build

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker_core import EncodedNames
-from broker_core.listing.hashes.topics_hash import crc_text, topics_hash
+from broker_core.listing.listing_hash import crc_text, topics_hash
 from broker_core_spark.format.canonical_question import NameSelector
 from broker_core_spark.format.selector_keys import split_keys
 from tests.support.generation_builder import opened_segment

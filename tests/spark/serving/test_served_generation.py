@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pytest
 
 from broker_core import Listing, hookimpl
-from broker_core.listing.hashes.topics_hash import topics_hash
+from broker_core.listing.listing_hash import topics_hash
 from broker_core.names import Mode
 from broker_core.testing import Server, serve
 from broker_core_spark.plugin import SparkPlugin

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from broker_core.listing.hashes.topics_hash import topics_hash
+from broker_core.listing.listing_hash import topics_hash
 from tests.cli.conftest import Cli, InstallPlugin
 from tests.support.files import file_with
 

@@ -8,7 +8,7 @@ import pytest
 
 from broker_core.cli.commands.listings.list import service_url
 from broker_core.errors import BrokerCoreError
-from broker_core.listing.hashes.topics_hash import topics_hash
+from broker_core.listing.listing_hash import topics_hash
 from broker_core.settings import CatalogSettings, PulsarSettings, Settings, load_settings
 from tests.cli.conftest import Cli
 from tests.cli.server import serving

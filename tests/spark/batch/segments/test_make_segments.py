@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from broker_core.listing.hashes.topics_hash import topics_hash
+from broker_core.listing.listing_hash import topics_hash
 from broker_core_spark.batch.job import build
 from broker_core_spark.batch.segments import task_assignment
 from broker_core_spark.serving.opened.generation import Generation

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from broker_core.listing.hashes.topics_hash import topics_hash
+from broker_core.listing.listing_hash import topics_hash
 from broker_core.names import Mode
 from broker_core_spark.batch.segments.question_totals import question_totals
 from broker_core_spark.batch.segments.tallies import read_tallies

@@ -10,7 +10,7 @@ from random import Random
 import pyarrow as pa
 import pytest
 
-from broker_core.listing.hashes.topics_hash import topics_hash
+from broker_core.listing.listing_hash import topics_hash
 from broker_core.names import Mode
 from broker_core_spark.batch.build_errors import InvalidCatalogue
 from broker_core_spark.batch.segments.make_segments import joined_parts, merge_parts

@@ -6,7 +6,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker_core.listing.hashes.topics_hash import utf16_key
+from broker_core.listing.listing_hash import utf16_key
 from broker_core.names import DOMAINS
 from broker_core_spark.batch.staging.order_keys import (
     end_of_namespace,

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker_core.change_log import Change, ListedNames, Operation
-from broker_core.listing.hashes.topics_hash import topics_hash
 from broker_core.listing.listing import Listing, Selection
+from broker_core.listing.listing_hash import topics_hash
 from broker_core.names import Mode, TopicName
 from broker_core.names.listed_names import NOTHING, PLAIN
 from broker_core.patterns import TopicsPattern, compile_pattern
