@@ -224,9 +224,11 @@ class Authorization:
         """
         for role in () if asker.transport == OPERATOR else _roles(asker):
             if role not in self._super_roles:
-                who = f"Role {quoted(role)}" if role else "A client without a role"
+                holder = f"Role {quoted(role)}" if role else "A client without a role"
                 raise ListingFailed(
-                    f"{who} is no super role (authorization.super_roles)", cause=Cause.DENIED, reason="denied"
+                    f"{holder} is no super role (authorization.super_roles)",
+                    cause=Cause.DENIED,
+                    reason="denied",
                 )
 
     def is_super(self, asker: Asker) -> bool:
@@ -431,6 +433,6 @@ def rule_text(rule: AuthorizationRule) -> str:
 
 
 def _denied(role: str | None, action: str, where: str) -> ListingFailed:
-    who = f"Role {quoted(role)}" if role else "A client without a role"
-    text = f"{who} has no right to {' or '.join(RULES_OF[action])} {where}"
+    holder = f"Role {quoted(role)}" if role else "A client without a role"
+    text = f"{holder} has no right to {' or '.join(RULES_OF[action])} {where}"
     return ListingFailed(text, cause=Cause.DENIED, reason="denied")

@@ -225,10 +225,10 @@ class Gateway:
     ) -> TopicListingResult | None:
         return self.cluster.lister.list_now(request, applied)
 
-    def stands(
+    def still_valid(
         self, request: ListingRequest, applied: TopicsPattern | None, listing: weakref.ref[Listing]
     ) -> Listing | None:
-        return self.cluster.lister.stands(request, applied, listing)
+        return self.cluster.lister.still_valid(request, applied, listing)
 
     async def list_topics(self, request: ListingRequest) -> TopicListingResult:
         async with self.in_use() as cluster:
@@ -240,8 +240,8 @@ class Gateway:
     def follow(self, namespace: NamespaceName, mode: Mode, asker: Asker) -> Callable[[], None]:
         return self.cluster.lister.follow(namespace, mode, asker)
 
-    def tells(self, namespace: NamespaceName, mode: Mode, asker: Asker) -> bool:
-        return self.cluster.lister.tells(namespace, mode, asker)
+    def is_up_to_date(self, namespace: NamespaceName, mode: Mode, asker: Asker) -> bool:
+        return self.cluster.lister.is_up_to_date(namespace, mode, asker)
 
     def period(self, namespace: NamespaceName, mode: Mode, asker: Asker) -> float | None:
         return self.cluster.lister.period(namespace, mode, asker)

@@ -191,7 +191,7 @@ class CatalogLister(PolledLister):
             return None
         return self._result(request.properties, kept.snapshot) if request.properties else kept.result
 
-    def stands(
+    def still_valid(
         self, request: ListingRequest, applied: TopicsPattern | None, listing: weakref.ref[Listing]
     ) -> Listing | None:
         """The listing of :meth:`list_now`, if it is ``listing``, or the pattern matches the same topics in both."""
@@ -322,7 +322,7 @@ class CatalogLister(PolledLister):
                 return None
             kept.seen = watch.state
         self._kept.used(key)
-        kept.asked += 1
+        kept.requests += 1
         return kept
 
     def _still_right(
@@ -342,7 +342,7 @@ class CatalogLister(PolledLister):
         if key not in self._moving_soon:
             self._moving_soon[key] = self._loop.call_later(_SOON, self._move, key)
         self._kept.used(key)
-        kept.asked += 1
+        kept.requests += 1
         return kept
 
     def _recent(self, key: SnapshotKey, kept: KeptSnapshot) -> RecentChanges | None:

@@ -80,8 +80,8 @@ def describe(
     ]
     whole = pa.Table.from_batches(batches).combine_chunks()
     if names is not None and len(whole):  # what a range has between them
-        asked = pc.is_in(whole[TOPIC], value_set=names)
-        whole = whole if pc.all(asked).as_py() else whole.filter(asked).combine_chunks()
+        requested = pc.is_in(whole[TOPIC], value_set=names)
+        whole = whole if pc.all(requested).as_py() else whole.filter(requested).combine_chunks()
     if whole.num_rows:
         return Details(whole.to_batches()[0])
     nothing = [pa.array([], field.type) for field in whole.schema]
@@ -100,16 +100,16 @@ def _questions(
             return [(code, few, tuple(wanted)) for code in range(len(DOMAINS))]
         keys = compact_json([each.hex().upper() for each in wanted])
         return [(code, _BY_ID, (keys,)) for code in range(len(DOMAINS))]
-    asked: list[tuple[int, str, tuple[str | bytes, ...]]] = []
+    requested: list[tuple[int, str, tuple[str | bytes, ...]]] = []
     for code, domain in enumerate(DOMAINS):
         prefix = f"{domain}://{namespace}/"
         own = names.filter(pc.starts_with(names, prefix))
         bases = pc.utf8_slice_codeunits(own, len(prefix))
         if len(bases) and (ends := _range(connection, namespace, code, bases)) is not None:
-            asked.append((code, _BETWEEN, ends))
+            requested.append((code, _BETWEEN, ends))
         else:
-            asked.append((code, _NAMED, (compact_json(bases.to_pylist()),)))
-    return asked
+            requested.append((code, _NAMED, (compact_json(bases.to_pylist()),)))
+    return requested
 
 
 def _range(

@@ -117,6 +117,6 @@ class WarmStart:
 
     def _stored_of(self, snapshot: Snapshot) -> Stored:
         listing = snapshot.listing
-        asked = self._kept.asked(listing.namespace, listing)
+        requests = self._kept.requests(listing.namespace, listing)
         chunks = data_of(listing).chunks
-        return Stored(listing.namespace, listing.mode, snapshot.version, chunks, snapshot.nbytes, asked)
+        return Stored(listing.namespace, listing.mode, snapshot.version, chunks, snapshot.nbytes, requests)

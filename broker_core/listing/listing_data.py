@@ -374,9 +374,9 @@ class ListingData:
         """
         starts = array(_ROWS, accumulate(map(_SIZE, chunks), initial=self._starts[first]))
         grown = starts.pop() - self._starts[end]
-        behind = np.frombuffer(self._starts, np.int64)[end:] + grown
+        after = np.frombuffer(self._starts, np.int64)[end:] + grown
         starts = self._starts[:first] + starts
-        starts.frombytes(behind.tobytes())
+        starts.frombytes(after.tobytes())
         made = ListingData(
             self.namespace, self.mode, (*self.chunks[:first], *chunks, *self.chunks[end:]), starts
         )
@@ -451,13 +451,13 @@ class ListingData:
         ``key`` is from :func:`~broker_core.names.hash_order.hash_order_bytes`; only the chunks number ``first`` to
         ``end`` are searched.
         """
-        behind = self._chunk_after(key, first, end)
-        if behind == first:
+        after = self._chunk_after(key, first, end)
+        if after == first:
             return first, 0, False
-        chunk = self.chunks[behind - 1]
+        chunk = self.chunks[after - 1]
         key_at = chunk.key_reader()
         row = bisect_left(range(chunk.size), key, key=key_at)
-        return behind - 1, row, row < chunk.size and key_at(row) == key
+        return after - 1, row, row < chunk.size and key_at(row) == key
 
     def keys_before(self, keys: Sequence[bytes], row: int) -> int:
         """Number of keys of names, which ascend, that are of names before a row of this listing."""

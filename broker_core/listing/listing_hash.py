@@ -210,8 +210,8 @@ def joined_groups(crcs: Array, sizes: Array, starts: Array) -> tuple[Array, Arra
     ends = np.cumsum(lengths)
     totals = np.add.reduceat(lengths, starts)
     counts = np.diff(np.append(starts, len(sizes)))
-    behind = np.repeat(ends[np.append(starts[1:], len(sizes)) - 1], counts) - ends
-    return np.bitwise_xor.reduceat(shifted(parts, behind), starts), totals
+    after = np.repeat(ends[np.append(starts[1:], len(sizes)) - 1], counts) - ends
+    return np.bitwise_xor.reduceat(shifted(parts, after), starts), totals
 
 
 #: So many are moved one by one as quickly as a column.

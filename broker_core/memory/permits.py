@@ -117,7 +117,7 @@ class Permits:
         self.caches = Caches()
         self._pressed: list[Callable[[PermitBudget], None]] = []
         self._direct_reserve = direct_reserve
-        self.overflow_told = False  # that plugins keep more than the snapshots have room for
+        self.overflow_logged = False  # that plugins keep more than the snapshots have room for
         names = ("heap", "direct", "reserve", "snapshots", "unkept snapshots")
         budgets = [PermitBudget(0, name=name) for name in names]
         self.heap, self.direct, self.reserve, self.snapshots, self.unkept = budgets

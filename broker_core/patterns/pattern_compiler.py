@@ -196,7 +196,7 @@ _MAX_MEMORY: Final = 384 * 1024
 _QUICK_INSTRUCTIONS: Final = 1000
 _QUICK_LENGTH: Final = 256  # characters: estimating more than that takes time itself
 _REMEMBERED_BYTES: Final = 16 * 1024 * 1024
-_BEHIND_ALL: Final = b"\xff"  # sorts after every UTF-8 text
+_AFTER_ALL: Final = b"\xff"  # sorts after every UTF-8 text
 make_the_first_array()
 # One empty name, by two offsets of 0: without any name, Arrow compiles nothing.
 _ONE_NAME: Final = pa.LargeStringArray.from_buffers(1, pa.py_buffer(bytes(16)), pa.py_buffer(b""))
@@ -324,7 +324,7 @@ def _of_shape(raw: str, text: str, shape: PatternShape, size: int) -> TopicsPatt
             program_size=size,
         )
     prefix = (shape.prefix or "").encode()
-    ranges: tuple[tuple[bytes, bytes], ...] = ((prefix, prefix + _BEHIND_ALL),) if prefix else ()
+    ranges: tuple[tuple[bytes, bytes], ...] = ((prefix, prefix + _AFTER_ALL),) if prefix else ()
     # RE2 finds its range after the literal start of a pattern, as if no character were before it: that does not hold
     # for `ab\B.`, of which it leaves out all but `ab`. (Wrongly at the start of the text, `^` only gives more.)
     if not shape.any_tail and not shape.asserts:

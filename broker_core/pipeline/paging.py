@@ -31,7 +31,7 @@ __all__ = ["Paging"]
 #: The fewest names that are looked at together: masks are asked about all of them at once.
 _LEAST: Final = 64
 #: The largest page that a plugin is asked for if the first one was not full.
-_MOST_ASKED: Final = 10_000
+_LONGEST_PAGE: Final = 10_000
 
 
 #: Names of one listing, in the order of pages.
@@ -75,7 +75,7 @@ class Paging:
                 break
             # The page is not full, or the next page begins at a name that is not known yet: one that this asker may
             # see.
-            limit = max(missing, min(2 * limit, _MOST_ASKED))
+            limit = max(missing, min(2 * limit, _LONGEST_PAGE))
             page = Page(accepted.next, limit)
             progress = replace(progress, request=replace(progress.request, page=page))
             accepted = await ask(progress)

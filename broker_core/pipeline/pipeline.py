@@ -271,16 +271,16 @@ class Pipeline:
             return None  # observers get the asker of each listing
         started = time.perf_counter()
         try:
-            stands = known or self._stands(reusable)
+            is_valid = known or self._is_still_valid(reusable)
         except Exception:  # noqa: BLE001  # whatever it is, asking the long way tells it
             return None
-        return self._finished.served_again(reusable, asker, self.lister.name, started) if stands else None
+        return self._finished.served_again(reusable, asker, self.lister.name, started) if is_valid else None
 
-    def _stands(self, reusable: ReusableAnswer) -> bool:
+    def _is_still_valid(self, reusable: ReusableAnswer) -> bool:
         """Whether the lister still has an answer's listing, or the pattern matches the same topics in its new one."""
         question = reusable.question
         applied = question.pattern if reusable.filtered else None
-        listing = self.lister.stands(question, applied, reusable.listing)
+        listing = self.lister.still_valid(question, applied, reusable.listing)
         if listing is not None:
             reusable.listing = weakref.ref(listing)  # so that only changes from now on are looked at
         return listing is not None

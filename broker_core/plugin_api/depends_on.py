@@ -125,8 +125,8 @@ def question_text(request: KeyedQuestion, words: frozenset[str]) -> str:
     """The fields of a question that ``words`` name as a text for people; equal texts, equal answers."""
     asker = request.asker
     names = [name for name in (asker.original_principal, asker.role) if name is not None]
-    whom = (" of ".join(names) or "nobody") if "principal" in words else "all"
-    parts = [f"{request.mode.name} for {whom}"]
+    audience = (" of ".join(names) or "nobody") if "principal" in words else "all"
+    parts = [f"{request.mode.name} for {audience}"]
     if "pattern" in words and request.topics_pattern is not None:
         parts.append(f"pattern {request.topics_pattern}")
     parts += [f"{name}={value}" for name, value in sorted(_properties(request.properties, words) or ())]

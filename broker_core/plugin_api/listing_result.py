@@ -286,7 +286,7 @@ class PolledLister:
         """Keep nothing current."""
         return _nothing
 
-    def tells(self, namespace: NamespaceName, mode: Mode, asker: Asker) -> bool:  # noqa: ARG002
+    def is_up_to_date(self, namespace: NamespaceName, mode: Mode, asker: Asker) -> bool:  # noqa: ARG002
         """True: changes are known only by looking."""
         return True
 
@@ -329,7 +329,7 @@ class DefaultLister(Protocol):
         topics match the pattern in it.
         """
 
-    def stands(
+    def still_valid(
         self, request: ListingRequest, applied: TopicsPattern | None, listing: weakref.ref[Listing]
     ) -> Listing | None:
         """The answer of :meth:`list_now`, if an answer made from the earlier ``listing`` is right now too.
@@ -353,7 +353,7 @@ class DefaultLister(Protocol):
         nothing: followers look too.
         """
 
-    def tells(self, namespace: NamespaceName, mode: Mode, asker: Asker) -> bool:
+    def is_up_to_date(self, namespace: NamespaceName, mode: Mode, asker: Asker) -> bool:
         """Whether a client that follows a namespace has its current listing once it got all changes so far.
 
         That listing is no older than an answer may be, and the client may still have it.

@@ -113,11 +113,11 @@ class Lease:
     :exc:`~broker_core.errors.ListingFailed` once the request is over. The waiting is not the plugin's time.
     """
 
-    __slots__ = ("_asked", "_memory", "_state", "size")
+    __slots__ = ("_memory", "_requested", "_state", "size")
 
     def __init__(self, memory: RequestMemory, size: int) -> None:
         self._memory = memory
-        self._asked = whole_count(size)
+        self._requested = whole_count(size)
         self._state = _LeaseState.NEW
         #: Bytes that it has now.
         self.size = 0
@@ -155,7 +155,7 @@ class Lease:
     async def __aenter__(self) -> Self:
         self._enter()
         try:
-            await self._anywhere(self._asked)
+            await self._anywhere(self._requested)
         except BaseException:
             self._state = _LeaseState.OVER
             raise
@@ -169,7 +169,7 @@ class Lease:
     def __enter__(self) -> Self:
         self._enter()
         try:
-            self._blocking(self._asked, "write `async with`")
+            self._blocking(self._requested, "write `async with`")
         except BaseException:
             self._state = _LeaseState.OVER
             raise

@@ -107,9 +107,9 @@ def is_secret_name(name: str) -> bool:
         if word in _SECRET or _singular(word) in _SECRET or _SECRET_END.search(word):
             return True
         if _singular(word) == "key":
-            behind = [after for after in words[place + 1 :] if not after.isdigit()]
+            following = [each for each in words[place + 1 :] if not each.isdigit()]
             open_key = place > 0 and _singular(words[place - 1]) in _OPEN_KEY
-            if not open_key and all(after in _OF_KEY for after in behind):
+            if not open_key and all(each in _OF_KEY for each in following):
                 return True
     return words[-1] == "private" or words[-2:] == ["user", "info"]
 

@@ -20,7 +20,7 @@ from broker_core.service.live_sessions import Admitted, Ended, LiveSession, Logi
 from broker_core.service.lookups import BrokerSchema, LookupQuestions, LookupService
 from broker_core.service.plugin_topics import Known, PluginTopics, partition_names
 from broker_core.service.quotas import Quotas, QuotaTurn
-from broker_core.service.topic_imports import MOST_ASKED, MOST_BYTES, BodyTooLarge
+from broker_core.service.topic_imports import MOST_AUTHORIZED, MOST_BYTES, BodyTooLarge
 
 if TYPE_CHECKING:
     from broker_core.service.cluster_edits import ClusterEdits
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LONGEST_PASSWORD",
-    "MOST_ASKED",
+    "MOST_AUTHORIZED",
     "MOST_BYTES",
     "REFUSED_BY_ACLS",
     "SHORTEST_PASSWORD",

@@ -140,7 +140,7 @@ def _rules(pipeline: Pipeline, asker: Asker, topic: TopicName) -> Iterator[Step]
     roles = [asker.role] if asker.original_principal is None else [asker.role, asker.original_principal]
     for role in roles:
         decision = rules.decide(role, "list", str(topic.namespace), topic.local)
-        who = "a client without a role" if not role else f"role {role!r}"
+        holder = "a client without a role" if not role else f"role {role!r}"
         verb = "may" if decision.allowed else "may not"
         needs = None
         if not decision.allowed:
@@ -151,7 +151,7 @@ def _rules(pipeline: Pipeline, asker: Asker, topic: TopicName) -> Iterator[Step]
                 if not role
                 else f"a rule that allows role {role!r} to list it"
             )
-        says = f"{who} {verb} list {topic}"
+        says = f"{holder} {verb} list {topic}"
         fails = not rules.decide(role, "list", str(topic.namespace)).allowed
         yield Step("rules", decision.allowed, decision.rule, says, needs, fails=fails)
 

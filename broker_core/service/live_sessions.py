@@ -92,9 +92,9 @@ class LiveSession:
         "_expiry",
         "_sessions",
         "grounds",
+        "is_still_valid",
         "original_principal",
         "proxy_version",
-        "stands",
         "stored",
     )
 
@@ -103,10 +103,10 @@ class LiveSession:
         sessions: dict[LiveSession, None],
         admitted: Admitted | None,
         ended: Callable[[Ended], object],
-        stands: Callable[[], bool] | None,
+        is_still_valid: Callable[[], bool] | None,
     ) -> None:
         #: Whether clients are still let in as this one was, if its protocol decides that too.
-        self.stands = stands
+        self.is_still_valid = is_still_valid
         self._sessions = sessions
         self._ended = ended
         self._expiry: Expiry | None = None
@@ -176,14 +176,15 @@ class LiveSessions:
         self,
         admitted: Admitted | None,
         ended: Callable[[Ended], object],
-        stands: Callable[[], bool] | None = None,
+        is_still_valid: Callable[[], bool] | None = None,
     ) -> LiveSession:
         """Begin the session of a client that was let in just now, or (``None``) connected without authentication.
 
-        ``stands`` says whether its protocol still lets clients in that way: :meth:`look_again` makes the sweep call it.
+        ``is_still_valid`` says whether its protocol still lets clients in that way: :meth:`look_again` makes the
+        sweep call it.
         """
-        session = LiveSession(self._sessions, admitted, ended, stands)
-        if stands is not None and not stands():
+        session = LiveSession(self._sessions, admitted, ended, is_still_valid)
+        if is_still_valid is not None and not is_still_valid():
             self._is_due = True
         if admitted is None:
             return session
@@ -237,10 +238,10 @@ class LiveSessions:
     def _is_good(self, session: LiveSession) -> bool:
         """Whether a client would still be let in by its credentials, with the same role."""
         grounds, authenticator = session.grounds, self._authenticator
-        if session.stands is not None and not session.stands():
+        if session.is_still_valid is not None and not session.is_still_valid():
             return False
         if grounds is None:
-            return session.stands is not None or not authenticator.enabled
+            return session.is_still_valid is not None or not authenticator.enabled
         if session.stored:
             if not self._holds(grounds.role, session.stored):
                 return False

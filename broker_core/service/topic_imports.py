@@ -23,7 +23,7 @@ from broker_core.errors import BrokerCoreError, Cause, ListingFailed
 from broker_core.guards import Deletions
 from broker_core.names import NamespaceName, TopicName
 
-__all__ = ["MOST_ASKED", "MOST_BYTES", "Ask", "BodyTooLarge", "TopicImports"]
+__all__ = ["MOST_AUTHORIZED", "MOST_BYTES", "Ask", "BodyTooLarge", "TopicImports"]
 
 #: Raises :exc:`~broker_core.errors.ListingFailed` for a topic that the client may not change.
 Ask = Callable[[TopicName], Awaitable[object]]
@@ -42,8 +42,8 @@ _SLOWEST: Final = 16 * 1024
 #: Bytes that are read at a time: some 700 topics, which take a millisecond.
 _PIECE: Final = 64 * 1024
 #: The most topics of an import that gates are asked about, and how many at a time: half of a plugin's threads.
-MOST_ASKED: Final = 10_000
-_ASKED_AT_A_TIME: Final = 4
+MOST_AUTHORIZED: Final = 10_000
+_AUTHORIZED_AT_A_TIME: Final = 4
 #: Seconds between two looks whether anybody still waits for the import.
 _LOOK: Final = 0.2
 
@@ -81,7 +81,7 @@ class TopicImports:
         """Import JSON lines (:func:`~broker_core.catalog.import_topics`), all of them or none.
 
         ``ask`` is called for each topic of the body, and for each that is to be deleted, before anything is changed;
-        their number is bounded by :data:`MOST_ASKED` each, and it may be called for several at a time.
+        their number is bounded by :data:`MOST_AUTHORIZED` each, and it may be called for several at a time.
 
         If its caller is cancelled, the import ends, and has changed nothing unless it was just committed. Raises what
         ``import_topics`` does, :exc:`BodyTooLarge`, and :exc:`~broker_core.errors.ListingFailed` with the causes
@@ -247,10 +247,10 @@ class _Source:
 
 def _allow(source: _Source, ask: Ask, loop: asyncio.AbstractEventLoop, topics: Iterator[TopicName]) -> None:
     """Ask about all these topics on the event loop; called on the importing thread."""
-    some = list(islice(topics, MOST_ASKED + 1))
-    if len(some) > MOST_ASKED:
+    some = list(islice(topics, MOST_AUTHORIZED + 1))
+    if len(some) > MOST_AUTHORIZED:
         raise ListingFailed(
-            f"Plugins decide about each topic here, so an import has {MOST_ASKED} topics at the most, "
+            f"Plugins decide about each topic here, so an import has {MOST_AUTHORIZED} topics at the most, "
             "and deletes so many: import several parts",
             cause=Cause.TOO_LARGE,
         )
@@ -280,7 +280,7 @@ async def _ask_all(ask: Ask, topics: Iterable[TopicName]) -> None:
 
     try:
         async with asyncio.TaskGroup() as group:
-            for _ in range(_ASKED_AT_A_TIME):
+            for _ in range(_AUTHORIZED_AT_A_TIME):
                 group.create_task(some())
     except* ListingFailed as failures:
         raise failures.exceptions[0] from None

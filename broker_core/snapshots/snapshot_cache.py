@@ -53,14 +53,14 @@ class CachedSnapshot(Generic[R]):
     current.
     """
 
-    __slots__ = ("asked", "recent", "result", "seen", "snapshot")
+    __slots__ = ("recent", "requests", "result", "seen", "snapshot")
 
-    def __init__(self, snapshot: Snapshot, seen: int, asked: int = 0) -> None:
+    def __init__(self, snapshot: Snapshot, seen: int, requests: int = 0) -> None:
         self.snapshot = snapshot
         self.result = result_of(snapshot.listing, snapshot)
         self.seen = seen
         #: How often it, and its predecessors, were asked for.
-        self.asked = asked
+        self.requests = requests
         #: The latest changes, if they were asked for: changes that lead to this snapshot, or on from it.
         self.recent: R | None = None
 
@@ -102,10 +102,10 @@ class SnapshotCache(Generic[P, R]):
         size = partial(_bytes_of, self.snapshots())
         return CacheState(len(self._kept), size, self._budget.maximum)
 
-    def asked(self, place: P, listing: Listing) -> int:
+    def requests(self, place: P, listing: Listing) -> int:
         """The number of times that a kept listing was asked for, in any mode."""
         places = (self._kept.get((place, mode)) for mode in Mode)
-        return sum(kept.asked for kept in places if kept is not None and kept.snapshot.listing is listing)
+        return sum(kept.requests for kept in places if kept is not None and kept.snapshot.listing is listing)
 
     @property
     def room(self) -> int:
@@ -234,13 +234,13 @@ class SnapshotCache(Generic[P, R]):
             return
         parts = self._unleased(key, snapshot.listing)
         kept = self._kept.get(key)
-        asked = 0 if kept is None else kept.asked
+        requests = 0 if kept is None else kept.requests
         if kept is not None and kept.snapshot.listing is not snapshot.listing:
             del kept
             self.let_go(key)
         if self._lease(key, parts, permit, snapshot.listing):
             self._alive.pop(key, None)
-            self._kept[key] = CachedSnapshot(snapshot, seen, asked)
+            self._kept[key] = CachedSnapshot(snapshot, seen, requests)
             self._kept.move_to_end(key)
         else:
             self._leave(key, snapshot)

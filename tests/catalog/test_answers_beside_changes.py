@@ -58,7 +58,7 @@ def listed_now(lister: CatalogLister, text: str, **fields: Any) -> list[str] | N
 
 
 def stands(lister: CatalogLister, text: str, listing: weakref.ref[Listing]) -> bool:
-    return lister.stands(*asked(text), listing) is not None
+    return lister.still_valid(*asked(text), listing) is not None
 
 
 async def listing(lister: CatalogLister) -> Listing:
@@ -203,7 +203,7 @@ async def test_an_answer_stands_for_as_long_as_nothing_has_changed_that_it_depen
     assert stands(lister, "x.*", first)
     assert not stands(lister, "y.*", first)
     assert stands(lister, "y.*", second)
-    assert lister.stands(asked("x.*")[0], None, first) is None, "its pattern is not applied"
+    assert lister.still_valid(asked("x.*")[0], None, first) is None, "its pattern is not applied"
     catalog.create(topic("z1"))
     assert stands(lister, "y.*", second)
     assert not stands(lister, "z.*", second)

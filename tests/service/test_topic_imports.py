@@ -124,7 +124,7 @@ async def test_so_many_imports_are_under_way(imports: TopicImports, monkeypatch:
 async def test_rights_are_asked_about_so_many_topics(
     imports: TopicImports, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(topic_imports, "MOST_ASKED", 3)
+    monkeypatch.setattr(topic_imports, "MOST_AUTHORIZED", 3)
     asked: list[str] = []
 
     async def ask(topic: TopicName) -> None:

@@ -87,14 +87,14 @@ async def test_it_is_counted_how_often_a_namespace_was_asked_for_over_its_versio
     made.kept.keep((ONE, Mode.ALL), one, 2, None)
     for mode, count in ((Mode.PERSISTENT, 3), (Mode.ALL, 4)):
         kept = present(made.kept.get((ONE, mode)))
-        kept.asked += count
-    assert made.kept.asked(ONE, one.listing) == 7
+        kept.requests += count
+    assert made.kept.requests(ONE, one.listing) == 7
     assert made.kept.snapshots() == [one, one]
     assert made.kept.room == int(1.5 * SIZE)
     two = snapshot(version=2)
     await made.keep(two)
-    assert made.kept.asked(ONE, two.listing) == 3
-    assert made.kept.asked(ONE, one.listing) == 0
+    assert made.kept.requests(ONE, two.listing) == 3
+    assert made.kept.requests(ONE, one.listing) == 0
 
 
 async def test_where_there_is_room_what_is_kept_is_not_looked_through(

@@ -23,7 +23,7 @@ from kafka.protocol.data_container import DataContainer
 from kafka.protocol.schemas.fields import codecs
 from kafka.protocol.schemas.fields.base import BaseField
 
-from broker_core.wire.kafka import NOT_ASKED, ZERO_ID, Api, Fields
+from broker_core.wire.kafka import NOT_REQUESTED, ZERO_ID, Api, Fields
 from broker_core.wire.kafka.fields import Array, Field, Struct, Versions
 
 __all__ = [
@@ -278,4 +278,4 @@ def _default(field: Any) -> Any:
     """kafka-python has null for an id of zeros and for bits that nobody asked for."""
     if field.default is not None:
         return field.default
-    return NOT_ASKED if _is_bits(field) else ZERO_ID
+    return NOT_REQUESTED if _is_bits(field) else ZERO_ID

@@ -56,7 +56,7 @@ class MemoryLister(PolledLister):
     ) -> TopicListingResult | None:
         return self._result(request) if self.at_once else None
 
-    def stands(
+    def still_valid(
         self, request: ListingRequest, applied: TopicsPattern | None, listing: weakref.ref[Listing]
     ) -> Listing | None:
         result = self.list_now(request, applied)

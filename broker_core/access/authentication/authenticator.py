@@ -127,10 +127,12 @@ class Authenticator:
         if verifier is not None:
             return verifier.verify(data, peer)
         if self._ask_plugins is not None:
-            return self._asked(self._ask_plugins, method, data, peer)
+            return self._verified_by_plugins(self._ask_plugins, method, data, peer)
         return self._without_credentials(method)
 
-    async def _asked(self, ask: AskPlugins, method: str | None, data: bytes, peer: Peer) -> Principal:
+    async def _verified_by_plugins(
+        self, ask: AskPlugins, method: str | None, data: bytes, peer: Peer
+    ) -> Principal:
         principal = await ask(method or _NO_METHOD, data, peer)
         if principal is not None:
             return _not_expired(principal)

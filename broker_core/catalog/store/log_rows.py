@@ -332,10 +332,10 @@ def read_history(
     included, with their own ids.
     """
     ends = _read_ends(connection, topic.namespace, CatalogVersion("", 0))
-    asked = (ends.namespace or 0, DOMAINS.index(topic.domain), topic.local, most)
+    values = (ends.namespace or 0, DOMAINS.index(topic.domain), topic.local, most)
     begin = CatalogVersion(ends.catalog_id, ends.log_from or 0)
     changes: list[Change] = []
-    for row in connection.execute(_HISTORY, asked):
+    for row in connection.execute(_HISTORY, values):
         most_text -= sum(len(row[number] or "") for number in _HISTORY_TEXTS)
         if most_text < 0 and changes:
             return changes, begin, True

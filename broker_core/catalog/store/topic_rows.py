@@ -73,14 +73,14 @@ def own_topics(
     connection: sqlite3.Connection, namespace: NamespaceName, names: Iterable[TopicName]
 ) -> dict[tuple[str, str], TopicRecord | None]:
     """Topics of a namespace by their own names, many at once; the keys are their domains and local names."""
-    asked = {(name.domain, name.local): name for name in names}
-    found: dict[tuple[str, str], TopicRecord | None] = dict.fromkeys(asked)
+    requested = {(name.domain, name.local): name for name in names}
+    found: dict[tuple[str, str], TopicRecord | None] = dict.fromkeys(requested)
     for domain in DOMAINS:
         bases = [local for own, local in found if own == domain]
         if bases:
             rows = connection.execute(_NAMED, (str(namespace), DOMAINS.index(domain), compact_json(bases)))
             for base, *rest in rows:
-                found[domain, base] = _record(asked[domain, base], *rest)
+                found[domain, base] = _record(requested[domain, base], *rest)
     return found
 
 

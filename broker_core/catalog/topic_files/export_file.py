@@ -102,20 +102,20 @@ def _json_lines(connection: sqlite3.Connection, namespace: NamespaceName) -> Ite
     rows = connection.execute(_TOPICS, (str(namespace),))
     for domain, base, listed, properties, topic_id, configs, replication in rows:
         name = prefixes[domain] + base
-        told = f',"topic_id":"{urlsafe_b64encode(topic_id)[:22].decode()}"'
+        members = f',"topic_id":"{urlsafe_b64encode(topic_id)[:22].decode()}"'
         if properties is not None and properties != "{}":
-            told += f',"properties":{properties}'
+            members += f',"properties":{properties}'
         if configs is not None and configs != "{}":
-            told += f',"configs":{configs}'
+            members += f',"configs":{configs}'
         if replication is not None:
-            told += f',"replication":{replication}'
+            members += f',"replication":{replication}'
         of = ListedNames.parse(listed)
         if of.plain:  # beside partitions the line has to say that it is not about them
             apart = ',"partitions":0' if of.ranges else ""
-            yield f'{{"name":{compact_json(name)}{apart}{told}}}\n'
+            yield f'{{"name":{compact_json(name)}{apart}{members}}}\n'
         for first, last in of.ranges:
             declared = min(last + 1, MAX_PARTITIONS) if first == 0 else 0
             if declared:
-                yield f'{{"name":{compact_json(name)},"partitions":{declared}{told}}}\n'
+                yield f'{{"name":{compact_json(name)},"partitions":{declared}{members}}}\n'
             for index in range(max(first, declared), last + 1):
-                yield f'{{"name":{compact_json(partition_name(name, index))}{told}}}\n'
+                yield f'{{"name":{compact_json(partition_name(name, index))}{members}}}\n'

@@ -41,7 +41,7 @@ _BUSY: Final = 0.5  # seconds between two calls of progress while others write
 _TICK: Final = 500_000  # steps of SQLite's machine between two calls of progress: some 20 ms
 
 # A line with only properties is for the topic with its current partitions; a missing topic has no known partitions.
-_TELL = """UPDATE temp.staged AS s SET listed = t.listed FROM main.topics t
+_FILL_UNSPECIFIED = """UPDATE temp.staged AS s SET listed = t.listed FROM main.topics t
     WHERE t.namespace = :namespace AND t.listed <> '*'
         AND s.domain = t.domain AND s.base = t.base AND s.listed = '?'"""
 # An existing topic would be beside its own partitions (or the reverse), with other properties.
@@ -273,7 +273,7 @@ def _merge(
     refusal: Refusal | None = None
     if exact is None:
         if staged.properties_only:
-            connection.execute(_TELL, values)
+            connection.execute(_FILL_UNSPECIFIED, values)
         pair = connection.execute(_PAIRS, values).fetchone()
         if pair is not None:
             raise PairRefused.of(pair[0], ListedNames.parse(pair[1]))

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import BinaryIO, Final
 
 from broker_core.catalog.catalog_errors import PairRefused
-from broker_core.catalog.topic_files.topic_file_reader import UNTOLD, TopicInFile, TopicLines
+from broker_core.catalog.topic_files.topic_file_reader import UNSPECIFIED, TopicInFile, TopicLines
 from broker_core.compact_json import compact_json
 from broker_core.names import ListedNames, NamespaceName, count_listed, merge_listed, new_topic_ids
 
@@ -85,7 +85,7 @@ class Staged:
 
     The table ``temp.staged`` has the columns ``domain``, ``base``, ``listed``, ``topic_id``, ``properties``,
     ``configs`` and ``replication`` (NULL: not given). With ``facts``, ``temp.facts`` has the ids that lines give.
-    ``listed`` is :data:`~.topic_file_reader.UNTOLD` for lines with only properties, configs or replication;
+    ``listed`` is :data:`~.topic_file_reader.UNSPECIFIED` for lines with only properties, configs or replication;
     ``properties_only``: there are some.
     """
 
@@ -130,9 +130,9 @@ def stage_file(
             topics = topics or bool(rows.topics)
             partitions = partitions or bool(rows.partitions)
             properties_only = _stage(connection, domain, _TOPIC, rows.topics) or properties_only
-            told = {base: row for base, row in rows.partitions.items() if base in rows.declared}
+            declared_rows = {base: row for base, row in rows.partitions.items() if base in rows.declared}
             named = {base: row for base, row in rows.partitions.items() if base not in rows.declared}
-            _stage(connection, domain, _PARTITIONS, told, declared=True)
+            _stage(connection, domain, _PARTITIONS, declared_rows, declared=True)
             _stage(connection, domain, _PARTITIONS, named)
             if rows.facts:
                 facts = True
@@ -149,9 +149,9 @@ def stage_file(
 
 
 def _merge_staged(one: str, other: str) -> str:
-    """Merge two forms by :func:`merge_listed`; one that is :data:`UNTOLD` leaves the other."""
-    if UNTOLD in (one, other):
-        return other if one == UNTOLD else one
+    """Merge two forms by :func:`merge_listed`; one that is :data:`UNSPECIFIED` leaves the other."""
+    if UNSPECIFIED in (one, other):
+        return other if one == UNSPECIFIED else one
     return merge_listed(one, other)
 
 
@@ -188,7 +188,7 @@ def _stage(
                 for base, start in zip(others, starts, strict=True)
             ),
         )
-    return any(listed == UNTOLD for listed, _ in counts)
+    return any(listed == UNSPECIFIED for listed, _ in counts)
 
 
 def _join_sides(connection: sqlite3.Connection, has_partitions: Callable[[int, str], bool]) -> None:
@@ -196,7 +196,7 @@ def _join_sides(connection: sqlite3.Connection, has_partitions: Callable[[int, s
     for domain, base, listed, given, partitions, of_partitions, declared in connection.execute(
         _BOTH
     ).fetchall():
-        if listed == UNTOLD and (declared or has_partitions(domain, base)):
+        if listed == UNSPECIFIED and (declared or has_partitions(domain, base)):
             joined, properties = partitions, given  # of a topic with partitions
         elif (given or "{}") == (of_partitions or "{}"):
             joined, properties = merge_listed("*", partitions), given if given is not None else of_partitions

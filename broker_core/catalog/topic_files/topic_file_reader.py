@@ -53,7 +53,7 @@ from broker_core.redaction import quoted
 __all__ = [
     "CHUNK_BYTES",
     "MAX_LINE_BYTES",
-    "UNTOLD",
+    "UNSPECIFIED",
     "TopicFacts",
     "TopicInFile",
     "TopicLines",
@@ -67,7 +67,7 @@ MAX_LINE_BYTES: Final = 1024 * 1024
 #: A topic's row so far: its listed names (the compact form), and its properties (``None``: not given).
 TopicInFile = tuple[str, str | None]
 #: In place of the compact form: no line says whether the topic has partitions.
-UNTOLD: Final = "?"
+UNSPECIFIED: Final = "?"
 
 _PLAIN: Final[TopicInFile] = ("*", None)
 # The scanner of read_json without its other steps, which took a third of the time of an import.
@@ -111,7 +111,7 @@ class TopicRows:
     """The rows from a chunk of lines about the topics of one domain.
 
     If lines of a topic and of its partitions are kept ``apart``, the latter are in :attr:`partitions`, and a topic may
-    be :data:`UNTOLD`; else all is in :attr:`topics`.
+    be :data:`UNSPECIFIED`; else all is in :attr:`topics`.
     """
 
     __slots__ = ("_indices", "declared", "facts", "partitions", "topics")
@@ -131,7 +131,7 @@ class TopicRows:
         """Topics (of :attr:`topics`) for which lines give only properties: each keeps its current partitions, or has
         none if it is new.
         """
-        return {base: row for base, row in self.topics.items() if row[0] == UNTOLD}
+        return {base: row for base, row in self.topics.items() if row[0] == UNSPECIFIED}
 
     def add(self, base: str, listed: str, properties: str | None) -> None:
         """Add a line about a topic, in any order with others about it."""
@@ -163,8 +163,8 @@ class TopicRows:
 def _add(rows: dict[str, TopicInFile], base: str, listed: str, properties: str | None) -> None:
     known = rows.get(base)
     if known is not None:
-        if known[0] != UNTOLD:
-            listed = known[0] if listed == UNTOLD else merge_listed(known[0], listed)
+        if known[0] != UNSPECIFIED:
+            listed = known[0] if listed == UNSPECIFIED else merge_listed(known[0], listed)
         properties = known[1] if properties is None else properties
     rows[base] = (listed, properties)
 
@@ -193,7 +193,7 @@ class TopicLines:
         self._as_names = as_names
         self._odd = None if as_names or odd else OddNames()
         self._apart = apart
-        self._properties_only = UNTOLD if apart else "*"
+        self._properties_only = UNSPECIFIED if apart else "*"
         self._source = source
         self._checked = checked
         self._longest = longest
@@ -455,10 +455,10 @@ class TopicLines:
             return
         base, index = TopicName.split_local(name)
         if index < 0:
-            told = partitions is not None or (
+            is_stated = partitions is not None or (
                 properties is None and not (facts is not None and facts.of_any_partitions)
             )
-            rows[domain].add(base, "*" if told else self._properties_only, properties)
+            rows[domain].add(base, "*" if is_stated else self._properties_only, properties)
         else:
             rows[domain].add_partition(base, index, properties)
 

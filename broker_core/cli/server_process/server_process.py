@@ -182,11 +182,11 @@ class _Process:
         try:
             while True:
                 self._reload_again = False
-                tell = bool(self._status) and not self._stopping.is_set()
-                if tell:
+                notify = bool(self._status) and not self._stopping.is_set()
+                if notify:
                     self._manager.reloading()
                 await self._broker.reloads.reload_all()
-                if tell:
+                if notify:
                     self._manager.ready(self._status)
                 if not self._reload_again:
                     return

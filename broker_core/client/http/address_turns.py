@@ -28,12 +28,12 @@ class AddressTurns:
     def __init__(self, health: AddressHealth, *, patience: float) -> None:
         self._health = health
         self._patience = patience
-        self._heard_at = dict.fromkeys(health.addresses, 0.0)  # on the loop's clock, of any question
+        self._received_at = dict.fromkeys(health.addresses, 0.0)  # on the loop's clock, of any question
 
-    def heard(self, address: Address) -> None:
+    def received(self, address: Address) -> None:
         """Note that data came from an address: it does not hang, however long a question takes."""
-        if address in self._heard_at:
-            self._heard_at[address] = asyncio.get_running_loop().time()
+        if address in self._received_at:
+            self._received_at[address] = asyncio.get_running_loop().time()
 
     async def ask(self, ask: Callable[[Address], Coroutine[Any, Any, T]]) -> T:
         """The result of ``ask`` for the first address that answers at all. Raises
@@ -75,14 +75,14 @@ class AddressTurns:
         self, running: dict[asyncio.Task[T], Address], began: dict[Address, float]
     ) -> float | None:
         """Seconds until another address may be asked; ``None`` if there is none."""
-        if len(began) == len(self._heard_at):
+        if len(began) == len(self._received_at):
             return None
         now = asyncio.get_running_loop().time()
         silent_at = max(
-            max(began[address], self._heard_at[address]) + self._patience_with(address)
+            max(began[address], self._received_at[address]) + self._patience_with(address)
             for address in running.values()
         )
-        due_at = min(self._health.retry_at(address) for address in self._heard_at if address not in began)
+        due_at = min(self._health.retry_at(address) for address in self._received_at if address not in began)
         return max(0.001, silent_at - now, due_at - now)
 
     def _give_up(self, running: dict[asyncio.Task[T], Address], began: dict[Address, float]) -> None:
@@ -90,14 +90,14 @@ class AddressTurns:
             task.cancel()
             # One that is down already gets no longer pause by each question that was under way.
             if (
-                len(self._heard_at) > 1
+                len(self._received_at) > 1
                 and self._is_silent(address, began[address])
                 and not self._health.is_down(address)
             ):
                 self._health.failed(address, f"{shown_address(address)} does not answer")
 
     def _is_silent(self, address: Address, since: float) -> bool:
-        silence = asyncio.get_running_loop().time() - max(since, self._heard_at[address])
+        silence = asyncio.get_running_loop().time() - max(since, self._received_at[address])
         return silence >= self._patience_with(address)
 
     def _patience_with(self, address: Address) -> float:

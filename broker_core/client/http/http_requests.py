@@ -160,7 +160,7 @@ class HttpRequests:
                     address,
                     response.status,
                     response.headers,
-                    await _body(response, most, address, self.turns.heard),
+                    await _body(response, most, address, self.turns.received),
                     _next_page(response, address),
                 )
         except (aiohttp.ClientError, TimeoutError, OSError) as failed:
@@ -244,14 +244,14 @@ def _next_page(response: aiohttp.ClientResponse, address: Address) -> str | None
 
 
 async def _body(
-    response: aiohttp.ClientResponse, room: int, address: Address, heard: Callable[[Address], None]
+    response: aiohttp.ClientResponse, room: int, address: Address, received: Callable[[Address], None]
 ) -> bytes:
-    """The body as it is; ``heard`` is called for each part.
+    """The body as it is; ``received`` is called for each part.
 
     Raises :exc:`UnexpectedAnswer` if it has more than ``room`` bytes, or is compressed, since it may be larger than it
     looks.
     """
-    heard(address)
+    received(address)
     encoding = response.headers.get(hdrs.CONTENT_ENCODING, "identity").strip().lower()
     if encoding not in ("", "identity"):
         response.close()
@@ -261,7 +261,7 @@ async def _body(
     if size <= room:
         size = 0
         async for part in response.content.iter_any():
-            heard(address)
+            received(address)
             parts.append(part)
             size += len(part)
             if size > room:

@@ -101,8 +101,8 @@ class LookupConnection(asyncio.BufferedProtocol):
         self._admitted = False  # the large frame that is being read
         self._keep_alive: asyncio.TimerHandle | None = None
         self._on_lost: Callable[[], None] | None = None
-        self._heard = True  # anything since the last tick of the keep-alive, or nothing could be
-        self._heard_at = self._loop.time()
+        self._has_received = True  # anything since the last tick of the keep-alive, or nothing could be
+        self._received_at = self._loop.time()
 
     # ---- opening and closing -------------------------------------------------------------------------------
 
@@ -281,7 +281,7 @@ class LookupConnection(asyncio.BufferedProtocol):
         """Whether a frame was begun, and nothing more of it comes."""
         return (
             self._frames.buffered > 0
-            and self._loop.time() - self._heard_at > _STALLED
+            and self._loop.time() - self._received_at > _STALLED
             and self._transport is not None
             and self._transport.is_reading()
         )
@@ -306,8 +306,8 @@ class LookupConnection(asyncio.BufferedProtocol):
         return self._frames.get_buffer()
 
     def buffer_updated(self, nbytes: int) -> None:
-        self._heard = True
-        self._heard_at = self._loop.time()
+        self._has_received = True
+        self._received_at = self._loop.time()
         try:
             for command in self._frames.buffer_updated(nbytes):
                 self._on_command(command)
@@ -395,9 +395,9 @@ class LookupConnection(asyncio.BufferedProtocol):
         if kind == pending.kind:
             pending.answer.set_result(answer)
         else:
-            asked, came = commands.command_name(pending.kind), commands.command_name(kind)
+            expected, came = commands.command_name(pending.kind), commands.command_name(kind)
             pending.answer.set_exception(
-                UnexpectedAnswer(f"{self._shown} answered with {came} in place of {asked}")
+                UnexpectedAnswer(f"{self._shown} answered with {came} in place of {expected}")
             )
 
     def _on_error(self, request_id: int, code: ServerError, message: str) -> None:
@@ -440,8 +440,8 @@ class LookupConnection(asyncio.BufferedProtocol):
                 pending.answer.set_exception(refused)
             self.abort(ConnectionLost(f"a large answer of {self._shown} was refused"))
             return
-        self._heard = True
-        self._heard_at = self._loop.time()
+        self._has_received = True
+        self._received_at = self._loop.time()
         if self._transport is not None and self._lost is None:
             self._transport.resume_reading()
 
@@ -451,10 +451,10 @@ class LookupConnection(asyncio.BufferedProtocol):
         """Send a PING every ``keep_alive`` seconds: a server that was silent since the last one is gone."""
         if self._lost is not None or self._transport is None:
             return
-        if not self._heard and self._transport.is_reading():
+        if not self._has_received and self._transport.is_reading():
             self.abort(ConnectionLost(f"{self._shown} is silent"))
             return
-        self._heard = False
+        self._has_received = False
         self._send(commands.ping())
         self._keep_alive = self._loop.call_later(keep_alive, self._tick, keep_alive)
 

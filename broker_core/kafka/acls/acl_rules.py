@@ -98,12 +98,12 @@ class AskerRules:
         return found
 
     def _patterns(self, operation: Operation, kind: ResourceType) -> tuple[NamePatterns, NamePatterns]:
-        asked = (kind, operation)
-        denied = self._denied.get(asked)
+        requested = (kind, operation)
+        denied = self._denied.get(requested)
         if denied is None:
-            self._allowed[asked] = self._compiled(kind, Permission.ALLOW, allowing(operation))
-            self._denied[asked] = denied = self._compiled(kind, Permission.DENY, denying(operation))
-        return self._allowed[asked], denied
+            self._allowed[requested] = self._compiled(kind, Permission.ALLOW, allowing(operation))
+            self._denied[requested] = denied = self._compiled(kind, Permission.DENY, denying(operation))
+        return self._allowed[requested], denied
 
     def _compiled(
         self, kind: ResourceType, permission: Permission, operations: frozenset[Operation]

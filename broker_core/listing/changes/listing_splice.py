@@ -91,13 +91,13 @@ def places(data: ListingData, keys: Sequence[bytes], low: int = 0, high: int | N
     found: list[Place] = []
     begin = 0
     while begin < len(keys):
-        behind = bisect_right(firsts, keys[begin], low, last)
-        if behind == low:
+        after = bisect_right(firsts, keys[begin], low, last)
+        if after == low:
             found.append((low, 0, False))
             begin += 1
             continue
-        end = len(keys) if behind == last else bisect_left(keys, firsts[behind], begin)
-        found += _places_in(data.chunks[behind - 1], behind - 1, keys[begin:end])
+        end = len(keys) if after == last else bisect_left(keys, firsts[after], begin)
+        found += _places_in(data.chunks[after - 1], after - 1, keys[begin:end])
         begin = end
     return found
 
@@ -298,9 +298,9 @@ def _splicing_domain(
     if small and (len(made) > 1 or high - low > 1):
         yield False
         # A neighbour of what changed may be joined with it.
-        before, behind = own[max(first - 1, low) : first], own[end : min(end + 1, high)]
-        made = _merged([*before, *made, *behind], small)
-        first, end = first - len(before), end + len(behind)
+        before, after = own[max(first - 1, low) : first], own[end : min(end + 1, high)]
+        made = _merged([*before, *made, *after], small)
+        first, end = first - len(before), end + len(after)
     return _Window(first, end, made)
 
 

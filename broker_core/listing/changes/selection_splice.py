@@ -267,8 +267,8 @@ def _positions(given: Any, highest: int, *, once: bool) -> Array:
         raise ValueError("positions are one column of ascending integers")
     positions = np.array(own, np.int64)
     # Compared, since a difference may be too large for its type.
-    before, behind = positions[:-1], positions[1:]
-    if (before >= behind if once else before > behind).any():
+    before, after = positions[:-1], positions[1:]
+    if (before >= after if once else before > after).any():
         raise ValueError("positions are one column of ascending integers")
     if len(positions) and (positions[0] < 0 or positions[-1] > highest):
         raise IndexError(f"positions from {positions[0]} to {positions[-1]}: from 0 to {highest}")

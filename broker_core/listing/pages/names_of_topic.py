@@ -72,7 +72,7 @@ class NameSearch:
 
 _FIRST: Final = f"{PARTITION_SUFFIX}0".encode()
 #: Sorts after all partitions of a topic: the character after the digits.
-_BEHIND: Final = f"{PARTITION_SUFFIX}:".encode()
+_AFTER_PARTITIONS: Final = f"{PARTITION_SUFFIX}:".encode()
 _FEW: Final = 64
 
 
@@ -104,7 +104,7 @@ def _candidates(selection: Selection, topic: str) -> tuple[bool, Selection]:
     name = topic.encode()
     plain = search.find(name)
     is_plain = plain < len(search) and search.name(plain) == name
-    return is_plain, selection.range(search.find(name + _FIRST), search.find(name + _BEHIND))
+    return is_plain, selection.range(search.find(name + _FIRST), search.find(name + _AFTER_PARTITIONS))
 
 
 def _own_of_few(topic: str, others: Selection, *, is_plain: bool) -> pa.LargeStringArray | None:

@@ -115,7 +115,7 @@ _ALL: Final = 8 * 1024
 _SUFFIX: Final = PARTITION_SUFFIX.encode()
 _FIRST: Final = _SUFFIX + b"0"
 #: Sorts after the partitions of a topic in the order of the hash: the character after the digits.
-_BEHIND: Final = _SUFFIX + b":"
+_AFTER_PARTITIONS: Final = _SUFFIX + b":"
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,8 +236,8 @@ class PageWalk:
         shortest = max(common + (common < len(least)), name.rfind(b"/") + 2)
         shared = len(name)
         for size in range(len(name) - 1, shortest - 1, -1):
-            rest = name[size : size + len(_BEHIND)]
-            if rest[0] > _BEHIND[0] or rest >= _BEHIND:
+            rest = name[size : size + len(_AFTER_PARTITIONS)]
+            if rest[0] > _AFTER_PARTITIONS[0] or rest >= _AFTER_PARTITIONS:
                 continue  # the partitions of this prefix are all before the name
             # Shorter topics have their partitions after those of longer ones, where the names share less with `name`.
             # Only `x` and `x-partition` have it the other way round.
@@ -245,7 +245,7 @@ class PageWalk:
                 continue
             topic = name[:size]
             low = max(self._names.find(topic + _FIRST), at)
-            high = self._names.find(topic + _BEHIND)
+            high = self._names.find(topic + _AFTER_PARTITIONS)
             if low < high:
                 yield topic, low, high
             shared = min(shared, _common(name, self._names.name(low)) if low < len(self._names) else 0)

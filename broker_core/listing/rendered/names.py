@@ -96,19 +96,19 @@ def partitioned_topics(names: RenderedNames, size: BlockSize) -> Iterator[pa.Lar
     for block in name_blocks(names, size):
         column = block.with_separator(b"").cast(pa.large_string())
         topics, numbers = split_partitions(column)
-        told = pa.array([], pa.large_string())
+        partitioned = pa.array([], pa.large_string())
         if numbers is not None:
-            told = pc.unique(topics.filter(pa.array(np.asarray(numbers) >= 0)))
-            known = pc.is_in(told, pa.array(open_topics, pa.large_string()))
-            told = told.filter(pc.invert(known))
+            partitioned = pc.unique(topics.filter(pa.array(np.asarray(numbers) >= 0)))
+            known = pc.is_in(partitioned, pa.array(open_topics, pa.large_string()))
+            partitioned = partitioned.filter(pc.invert(known))
         last = column[len(column) - 1].as_py()
         open_topics = [
             topic
             for topic in _topics_around(last)
-            if topic in open_topics or pc.index(told, pa.scalar(topic, pa.large_string())).as_py() >= 0
+            if topic in open_topics or pc.index(partitioned, pa.scalar(topic, pa.large_string())).as_py() >= 0
         ]
-        if len(told):
-            yield told
+        if len(partitioned):
+            yield partitioned
 
 
 def _topics_around(name: str) -> Iterator[str]:

@@ -36,7 +36,7 @@ __all__ = ["ListingDetails"]
 _Array = np.ndarray[Any, Any]
 
 #: The most topics in one question to a lister.
-_ASKED: Final = 10_000
+_AT_A_TIME: Final = 10_000
 #: Names that are looked at together.
 _BLOCK: Final = 64 * 1024
 #: Bytes that an answer's details take for each topic, beside its name and the lister's own columns.
@@ -131,8 +131,8 @@ class ListingDetails:
         asks_default = accepted.lister == self._lister.name and wants != {"partitions"}
         found: list[Details] = []
         request = progress.request
-        for start in range(0, len(topics) if describers or asks_default else 0, _ASKED):
-            part = topics[start : start + _ASKED]
+        for start in range(0, len(topics) if describers or asks_default else 0, _AT_A_TIME):
+            part = topics[start : start + _AT_A_TIME]
             question = DescribeRequest(
                 request.namespace, request.asker, part, None, wants, request.deadline, progress.held
             )

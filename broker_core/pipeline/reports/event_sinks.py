@@ -133,7 +133,7 @@ class AccessLines:
     def _question(self, question: QuestionText, asker: Asker) -> list[str]:
         """The asker and its question, as a line has them."""
         fields = [
-            _who(
+            _asker_fields(
                 asker.role,
                 asker.original_principal,
                 asker.remote_address,
@@ -157,7 +157,9 @@ def _begin(text: str | None) -> str | None:
 
 
 @lru_cache(2048)
-def _who(role: str | None, principal: str | None, address: str, client_version: str, transport: str) -> str:
+def _asker_fields(
+    role: str | None, principal: str | None, address: str, client_version: str, transport: str
+) -> str:
     return json_fields(
         {
             "role": role,

@@ -256,8 +256,8 @@ class HeldPermit:
 
     def _overflowed(self, size: int) -> None:
         """Log once that kept objects leave the heap less room."""
-        if not self._permits.overflow_told:
-            self._permits.overflow_told = True
+        if not self._permits.overflow_logged:
+            self._permits.overflow_logged = True
             _log.warning(
                 "what a plugin keeps of other listers does not fit into limits.snapshots and stays heap permits",
                 bytes=size,

@@ -160,20 +160,20 @@ class _SharedPlaces:
         return max(1, self.slots.limit // 8)
 
     @contextmanager
-    def place(self, who: Hashable) -> Iterator[None]:
+    def place(self, key: Hashable) -> Iterator[None]:
         """A place of somebody. Raises :exc:`~broker_core.errors.TooManyRequests`."""
         slots = self.slots
-        has_its_share = 0 < slots.limit <= 2 * slots.taken and self._of[who] >= self.share
+        has_its_share = 0 < slots.limit <= 2 * slots.taken and self._of[key] >= self.share
         if has_its_share or not slots.take():
             raise TooManyRequests(self._refusal, reason="lookups", cause=Cause.QUEUE)
-        self._of[who] += 1
+        self._of[key] += 1
         try:
             yield
         finally:
             slots.give_back()
-            self._of[who] -= 1
-            if not self._of[who]:
-                del self._of[who]
+            self._of[key] -= 1
+            if not self._of[key]:
+                del self._of[key]
 
 
 class ApiAdmission:

@@ -261,7 +261,7 @@ class ClientConnection(asyncio.Protocol):
         if self._last is not None:
             self._last.received(len(data))
             return
-        self._handler.heard = True
+        self._handler.has_received = True
         self._queue.feed(data)
         if self._queue.size and self._context.load.is_too_much(self._queue.size):
             self._close_for("buffers", "too much memory in incomplete frames")

@@ -92,7 +92,7 @@ class CommandHandler(Protocol):
     """The state of one client in its protocol."""
 
     #: Set when anything has come from the client.
-    heard: bool
+    has_received: bool
     #: Set when the server stops: no more requests are taken.
     draining: bool
 

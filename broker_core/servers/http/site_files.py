@@ -62,7 +62,7 @@ PAGE_HEADERS: Final[Mapping[str, str]] = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Vary": "Accept-Encoding",
 }
-_ASKED_EACH_TIME: Final = "no-cache"
+_REVALIDATED: Final = "no-cache"
 _FOR_EVER: Final = "public, max-age=31536000, immutable"
 
 
@@ -150,7 +150,7 @@ class SiteFiles:
 
     async def _show_index(self, request: web.Request) -> web.Response:
         assert self._index is not None
-        return self._response(request, self._index, _ASKED_EACH_TIME)
+        return self._response(request, self._index, _REVALIDATED)
 
     async def _to_index(self, request: web.Request) -> web.Response:
         self._pages.check_host(request)
@@ -159,7 +159,7 @@ class SiteFiles:
 
     def _handler(self, file: _File) -> Callable[[web.Request], Awaitable[web.Response]]:
         async def show(request: web.Request) -> web.Response:
-            return self._response(request, file, _ASKED_EACH_TIME)
+            return self._response(request, file, _REVALIDATED)
 
         return show
 

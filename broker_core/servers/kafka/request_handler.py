@@ -50,7 +50,7 @@ _MOST_HELD: Final = 5.0
 _FEW_ROWS: Final = 8 * 1024
 _KNOWN_ROWS: Final = 256 * 1024
 #: Looks of the keep-alive in which a stranger must be authenticated.
-_STRANGER: Final = 2
+_UNAUTHENTICATED: Final = 2
 
 
 class KafkaRequestHandler:
@@ -74,7 +74,7 @@ class KafkaRequestHandler:
         "_splitter",
         "client",
         "draining",
-        "heard",
+        "has_received",
     )
 
     #: Answers alone are sent.
@@ -124,7 +124,7 @@ class KafkaRequestHandler:
             self._let_in(None if admitted is None else admitted.role)
         #: The client's name for itself.
         self.client = ""
-        self.heard = True
+        self.has_received = True
         self.draining = False
 
     def splitter(self) -> FrameSplitter:
@@ -145,11 +145,11 @@ class KafkaRequestHandler:
 
     def tick(self, *, quiet: bool) -> Closing | None:
         """Give up a client that is silent for long, or has not proven an identity, whatever else it says."""
-        self._idle = 0 if self.heard or not quiet else self._idle + 1
-        self.heard = False
+        self._idle = 0 if self.has_received or not quiet else self._idle + 1
+        self.has_received = False
         if self._asker is None:
             self._looks += 1
-            if self._looks >= _STRANGER:
+            if self._looks >= _UNAUTHENTICATED:
                 return Closing("handshake", "client is not authenticated", {"waiting_for": "its credentials"})
             return None
         if self._idle >= self._services.options.times.idle:

@@ -197,7 +197,7 @@ class ClientWatchers:
         client = self._client
         self._watching.count_watch("reconciled")
         if topics_hash is not None and client.pipeline.passes_now(self.asker, namespace):
-            current = watcher.stands()
+            current = watcher.up_to_date_now()
             if current is not None and current[1] == topics_hash:
                 current[0](None)
                 return watch_unchanged(request_id, watcher.watcher_id, topics_hash)
@@ -290,7 +290,7 @@ class WatchJob(FailingJob):
         "_request_id",
         "_topics_hash",
         "_uncompiled",
-        "_was_asked",
+        "_was_answered",
         "_watcher",
         "_watches",
     )
@@ -319,7 +319,7 @@ class WatchJob(FailingJob):
         self._is_new = is_new
         #: The client's topics once it has read the answer.
         self._has: Selection | None = None
-        self._was_asked = False
+        self._was_answered = False
 
     async def answer(self) -> OutgoingAnswer:
         request, pipeline = self._request, self._client.pipeline
@@ -337,7 +337,7 @@ class WatchJob(FailingJob):
         else:
             selection, topics_hash, up_to_date = await self._watcher.reconcile()
             is_known = up_to_date and topics_hash == self._topics_hash
-        self._has, self._was_asked = selection, True
+        self._has, self._was_answered = selection, True
         shown = selection.range(0, 0) if is_known else selection
         head, tail = self._ends(shown, topics_hash)
         return OutgoingAnswer(head, tagged_fields(shown, OTHER_TAG), tail, request.deadline)
@@ -376,8 +376,8 @@ class WatchJob(FailingJob):
         return commands.error(self._request_id, failure.code, failure.message)
 
     def release(self) -> None:
-        if self._was_asked:
-            self._was_asked = False
+        if self._was_answered:
+            self._was_answered = False
             self._watcher.opened(self._has)
 
 

@@ -121,7 +121,7 @@ class PulsarCommandHandler:
         "_services",
         "_watchers",
         "draining",
-        "heard",
+        "has_received",
     )
 
     def __init__(
@@ -149,7 +149,7 @@ class PulsarCommandHandler:
         self._asker: Asker | None = None  # known once the handshake is done
         self._frame_limit = frame_limit(services.options.pulsar.max_message_size)
         self._listing_client = ListingClient(services.pipeline, services.metrics, self._frame_limit)
-        self.heard = True
+        self.has_received = True
         self.draining = False
 
     @property
@@ -191,11 +191,11 @@ class PulsarCommandHandler:
             return Closing("handshake", "peer was silent", {"waiting_for": waiting_for})
         if not quiet:
             return None
-        if not self.heard:
+        if not self.has_received:
             return Closing("keep_alive", "peer was silent", {"waiting_for": "PONG"})
         if self._asker.protocol_version < 1:
             return None
-        self.heard = False
+        self.has_received = False
         return commands.ping()
 
     def handle(self, command: bytes) -> Reply:
@@ -213,7 +213,7 @@ class PulsarCommandHandler:
             return None  # the client sees its connection end, and asks again over another
         asker = self._asker
         if asker is None:
-            return self._handle_stranger(decoded)
+            return self._handle_unconnected(decoded)
         do = self._COMMANDS.get(kind)
         if do is not None:
             return do(self, decoded, asker)
@@ -232,7 +232,7 @@ class PulsarCommandHandler:
         request_id = command.getTopicsOfNamespace.request_id
         return self._listing_client.refuse(request_id, QuestionText(None), self._asker, failure)
 
-    def _handle_stranger(self, command: BaseCommand) -> Reply:
+    def _handle_unconnected(self, command: BaseCommand) -> Reply:
         """The reaction to a command of a client that has not sent CONNECT."""
         if command.type == BaseCommand.PONG:
             return None

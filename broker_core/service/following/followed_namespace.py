@@ -208,7 +208,7 @@ class FollowedView:
         return (
             not self._is_woken
             and (self._task is None or self._task.done())
-            and self._pipeline.lister.tells(self._namespace, self.key.mode, asker)
+            and self._pipeline.lister.is_up_to_date(self._namespace, self.key.mode, asker)
         )
 
     def period_of(self, question: ListingRequest, asker: Asker) -> float | None:

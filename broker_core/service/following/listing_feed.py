@@ -162,7 +162,7 @@ class ListingFeed:
             self._moves = True
             self.wake()
 
-    def stands(self, asker: Asker) -> Ended | None:
+    def repeat_now(self, asker: Asker) -> Ended | None:
         """Count the last answer as given once more, if it is known at once to be current; else return ``None``.
 
         Followers are notified of changes soon after them, so that a change of the last moment does not count.

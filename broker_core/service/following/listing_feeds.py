@@ -36,7 +36,7 @@ _AT_ONCE: Final = 500
 class FollowedQuestion:
     """A question that clients follow. ``properties`` are the selecting ones; ``topics`` is ``None`` before an answer.
 
-    ``followers`` are counted by transport; ``behind`` counts those that may not have been sent all changes. ``period``
+    ``followers`` are counted by transport; ``outdated`` counts those that may lack some changes. ``period``
     is the longest time in seconds until a change is sent, ``None`` if it is sent as it comes. ``problem`` is why there
     is no answer now, so that the topics stay as they were.
     """
@@ -46,7 +46,7 @@ class FollowedQuestion:
     topics_pattern: str | None
     properties: tuple[tuple[str, str], ...]
     followers: Counter[str]
-    behind: int
+    outdated: int
     topics: int | None
     period: float | None
     problem: str | None
@@ -151,13 +151,13 @@ class ListingFeeds:
         found: list[FollowedQuestion] = []
         turn, keys = loop_turn(), self._pipeline.options.selecting_keys
         for feed in list(self._feeds.values()):
-            followers, behind, period = Counter[str](), 0, None
+            followers, outdated, period = Counter[str](), 0, None
             for number, follower in enumerate(list(feed.followers)):
                 if number % _AT_ONCE == 0:
                     await turn.time()
                     period = feed.period(follower.asker)
                 followers[follower.asker.transport] += 1
-                behind += feed.problem is not None or not follower.is_up_to_date
+                outdated += feed.problem is not None or not follower.is_up_to_date
             question, selection = feed.question, feed.selection
             properties = sorted(pair for pair in question.properties.items() if pair[0] in keys)
             if followers:
@@ -168,7 +168,7 @@ class ListingFeeds:
                         question.topics_pattern,
                         tuple(properties),
                         followers,
-                        behind,
+                        outdated,
                         None if selection is None else len(selection),
                         period,
                         feed.problem,

@@ -111,12 +111,12 @@ class Watcher:
         assert feed.selection is not None
         return feed.selection, feed.topics_hash
 
-    def stands(self) -> tuple[Ended, str] | None:
+    def up_to_date_now(self) -> tuple[Ended, str] | None:
         """The function to call at the end, and the hash, if it is known at once that the client is up to date."""
         feed = self._feed
         if feed is None or self._is_opening or self._base is not None or self._is_suspended:
             return None
-        ended = feed.stands(self._outlet.asker)
+        ended = feed.repeat_now(self._outlet.asker)
         return None if ended is None else (ended, feed.topics_hash)
 
     async def reconcile(self) -> tuple[Selection, str, bool]:

@@ -57,7 +57,7 @@ class Stored:
     version: CatalogVersion
     chunks: tuple[Chunk, ...]
     nbytes: int
-    asked: int
+    requests: int
     view: str = ""
 
     @property
@@ -97,7 +97,7 @@ class StoredSnapshots:
         self._names: set[str] | None = None
         #: The files of chunks that were read or written, so that they are not made again.
         self._files: weakref.WeakKeyDictionary[Chunk, FileReference] = weakref.WeakKeyDictionary()
-        self._asked: dict[str, int] = {}
+        self._requests: dict[str, int] = {}
         self._fails = False
         self._too_large: set[NamespaceName] = set()
 
@@ -175,7 +175,7 @@ class StoredSnapshots:
         with self._lock:
             self._files.update(zip(chunks, manifest.files, strict=True))
             # Halved at each start, so that present questions count more than old ones.
-            self._asked[manifest.name] = manifest.asked // 2
+            self._requests[manifest.name] = manifest.asked // 2
         self._folder.touch(manifest.name)
         self.counts.add("read")
         return chunks
@@ -303,7 +303,7 @@ class StoredSnapshots:
             stamp=stored.version.stamp,
             property_keys=self._property_keys,
             nbytes=max(stored.nbytes, sum(file.size for file in files)),
-            asked=self._asked.get(name, 0) + stored.asked,
+            asked=self._requests.get(name, 0) + stored.requests,
             files=tuple(files),
             view=stored.view,
         )

@@ -272,13 +272,13 @@ class KafkaCluster:
         """
         timeout = None if again else self.options.change_timeout
         least, most = version if isinstance(version, tuple) else (version or 0, version)
-        is_asked = False
+        is_sent = False
 
         async def ask(connections: ClusterConnections) -> Fields:
-            nonlocal is_asked
-            is_asked = False
+            nonlocal is_sent
+            is_sent = False
             connection = await self._connection(connections, target)
-            is_asked = True
+            is_sent = True
             answer = await connection.ask(
                 api,
                 body,
@@ -293,16 +293,16 @@ class KafkaCluster:
             return answer
 
         def repeats(lost: ConnectionLost) -> bool:
-            is_silent = isinstance(lost, ConnectTimeout) or (is_asked and isinstance(lost, NodeSilent))
-            return (again or not is_asked) and (target is ANY or not is_silent)
+            is_silent = isinstance(lost, ConnectTimeout) or (is_sent and isinstance(lost, NodeSilent))
+            return (again or not is_sent) and (target is ANY or not is_silent)
 
         try:
             answer = await self._twice(identity, ask, repeats)
         except BaseException as failed:
             is_lost = isinstance(failed, ConnectionLost)
-            if is_asked or is_lost:  # its result is unknown
+            if is_sent or is_lost:  # its result is unknown
                 self._wrote(changed_topics(api, body, None))
-            if is_asked and is_lost:
+            if is_sent and is_lost:
                 raise AnswerLost(str(failed)) from failed
             raise
         finally:

@@ -71,7 +71,7 @@ class UpstreamLister(PolledLister):
         """``None``: nothing is known here without asking."""
         return None
 
-    def stands(
+    def still_valid(
         self,
         request: ListingRequest,  # noqa: ARG002
         applied: TopicsPattern | None,  # noqa: ARG002

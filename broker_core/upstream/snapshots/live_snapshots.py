@@ -170,8 +170,8 @@ class LiveSnapshots:
         if found is not None:
             for domain in DOMAINS_OF[mode]:
                 self.kept.used((place, domain))
-                self._parts[place, domain].asked_at = self.clock()
-            found.asked += 1
+                self._parts[place, domain].requested_at = self.clock()
+            found.requests += 1
         return found
 
     async def current(self, place: ViewOfNamespace, mode: Mode, since: float) -> Snapshot:
@@ -191,10 +191,10 @@ class LiveSnapshots:
         part = self._parts.get((place, Mode.PERSISTENT))
         return None if part is None or self.kept.get((place, Mode.PERSISTENT)) is None else part.known_hash
 
-    def asked_at(self, place: ViewOfNamespace) -> float:
+    def requested_at(self, place: ViewOfNamespace) -> float:
         """The time when the persistent topics of a place were asked for last."""
         part = self._parts.get((place, Mode.PERSISTENT))
-        return _NEVER if part is None else part.asked_at
+        return _NEVER if part is None else part.requested_at
 
     async def move(self, place: ViewOfNamespace, updates: Sequence[TopicUpdate]) -> bool:
         """Apply updates of a watch; false if they do not fit the snapshot in memory, which then stays as it is."""
@@ -482,8 +482,10 @@ class LiveSnapshots:
 def _question(key: PartKey) -> str:
     """The question as the guard knows and shows it: the domain and the principal."""
     (_, view), domain = key
-    whom = "all" if view is None else " of ".join(map(str, view)) if isinstance(view, tuple) else str(view)
-    return f"{domain.name} for {whom}"
+    audience = (
+        "all" if view is None else " of ".join(map(str, view)) if isinstance(view, tuple) else str(view)
+    )
+    return f"{domain.name} for {audience}"
 
 
 def _stamp(other: Snapshot, own: Snapshot) -> str:

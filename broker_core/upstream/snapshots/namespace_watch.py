@@ -212,5 +212,5 @@ class NamespaceWatches:
             await asyncio.sleep(_SWEEP)
             before = self._live.clock() - _IDLE
             for place, (_, task) in list(self._watches.items()):
-                if self._live.asked_at(place) < before and not self._is_followed(place):
+                if self._live.requested_at(place) < before and not self._is_followed(place):
                     task.cancel()

@@ -136,7 +136,7 @@ class SnapshotLister:
         kept = self.snapshots.now(place, request.mode, since)
         return None if kept is None else kept.result
 
-    def stands(
+    def still_valid(
         self,
         request: ListingRequest,  # noqa: ARG002
         applied: TopicsPattern | None,  # noqa: ARG002
@@ -191,7 +191,7 @@ class SnapshotLister:
 
         return leave
 
-    def tells(self, namespace: NamespaceName, mode: Mode, asker: Asker) -> bool:
+    def is_up_to_date(self, namespace: NamespaceName, mode: Mode, asker: Asker) -> bool:
         """Whether the client's snapshot is young enough, and so is the cluster's verdict that it may have it."""
         place = self._place(namespace, asker)
         if place is None:
@@ -232,10 +232,10 @@ class SnapshotLister:
         if place is None:  # its client has gone meanwhile
             return ListerNotes(None, warnings)
         age = self.snapshots.age(place, request.mode)
-        whom = "role" if self.store.has_verdicts else "all" if place.view is None else "principal"
+        audience = "role" if self.store.has_verdicts else "all" if place.view is None else "principal"
         how = "watched" if self.watches.is_open(place) else "compared"
         return ListerNotes(
-            {"age_s": None if age is None else round(age, 3), "of": whom, "kept": how}, warnings
+            {"age_s": None if age is None else round(age, 3), "of": audience, "kept": how}, warnings
         )
 
     async def describe(self, request: DescribeRequest) -> None:  # noqa: ARG002  # the protocol's

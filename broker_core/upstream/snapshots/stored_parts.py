@@ -57,7 +57,7 @@ class DomainState:
     known_hash: str | None = None
     last_began: float = _NEVER
     run: ListingRun | None = None
-    asked_at: float = _NEVER
+    requested_at: float = _NEVER
     #: Held while it is replaced or moved.
     moving: asyncio.Lock = field(default_factory=asyncio.Lock)
     #: The hashes that it had since the listing that is under way began.
@@ -133,7 +133,7 @@ class StoredParts:
         snapshot = kept.snapshot
         version = CatalogVersion(self._cluster, 0, topics_hash)
         chunks = data_of(snapshot.listing).chunks
-        return Stored(namespace, domain, version, chunks, snapshot.nbytes, kept.asked, _digest(repr(view)))
+        return Stored(namespace, domain, version, chunks, snapshot.nbytes, kept.requests, _digest(repr(view)))
 
 
 def _digest(text: str) -> str:

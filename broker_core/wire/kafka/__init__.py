@@ -21,7 +21,7 @@ from broker_core.wire.kafka.frames import (
     request_frame,
     response_frame,
 )
-from broker_core.wire.kafka.known_apis import APIS, LIST_TOPICS, NOT_ASKED
+from broker_core.wire.kafka.known_apis import APIS, LIST_TOPICS, NOT_REQUESTED
 from broker_core.wire.kafka.raw_rows import RawRows, has_rows, read_raw_request, read_raw_response
 from broker_core.wire.kafka.reader import MalformedMessage, Reader
 from broker_core.wire.kafka.row_scan import RawPath
@@ -34,7 +34,7 @@ __all__ = [
     "MAX_REQUEST",
     "MAX_REQUEST_BEFORE_LOGIN",
     "MESSAGES",
-    "NOT_ASKED",
+    "NOT_REQUESTED",
     "ZERO_ID",
     "Api",
     "Buffer",

@@ -10,10 +10,10 @@ from broker_core.wire.kafka.api import NEVER, Api
 from broker_core.wire.kafka.api_tables import KAFKA_APIS
 from broker_core.wire.kafka.fields import BOOLEAN, INT16, STRING, Array, Field, Struct, Versions
 
-__all__ = ["APIS", "LIST_TOPICS", "NOT_ASKED"]
+__all__ = ["APIS", "LIST_TOPICS", "NOT_REQUESTED"]
 
 #: The authorized operations in an answer to a request that did not ask for them.
-NOT_ASKED: Final = -(2**31)
+NOT_REQUESTED: Final = -(2**31)
 
 #: The names of topics and nothing else, by KIP-142; Kafka itself never had it.
 LIST_TOPICS: Final = Api(

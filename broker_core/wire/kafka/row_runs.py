@@ -55,7 +55,7 @@ class RowRun:
         kept = [place for place, is_count in zip(places, self._counts, strict=True) if not is_count]
         # All offsets of the first row: of lengths, then of places.
         offsets = np.array([*marks, *chain(*kept)], np.int64)
-        wanted, behind = bytes_of[offsets[: len(marks)]], None if name is None else offsets > name
+        wanted, after = bytes_of[offsets[: len(marks)]], None if name is None else offsets > name
         offsets -= at
         begin, done, size = at, 0, _FIRST
         while done < most and end <= len(data):
@@ -71,8 +71,8 @@ class RowRun:
             ends = starts + (end - begin) + longer
             there = _first_false(ends <= len(data))
             found = starts[:there, None] + offsets
-            if behind is not None and not isinstance(longer, int):
-                found += longer[:there, None] * behind
+            if after is not None and not isinstance(longer, int):
+                found += longer[:there, None] * after
             there = _first_false((bytes_of[found[:, : len(marks)]] == wanted).all(axis=1))
             found = found[:there].astype(np.int32)
             low = len(marks)

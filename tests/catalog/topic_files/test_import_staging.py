@@ -9,7 +9,7 @@ import pytest
 
 from broker_core.catalog.catalog_errors import PairRefused
 from broker_core.catalog.topic_files.import_staging import Staged, stage_file
-from broker_core.catalog.topic_files.topic_file_reader import UNTOLD
+from broker_core.catalog.topic_files.topic_file_reader import UNSPECIFIED
 from broker_core.names import NamespaceName
 
 NAMESPACE = NamespaceName("a", "b")
@@ -45,7 +45,7 @@ TEXT = '{"k":"v"}'
 @pytest.mark.parametrize(
     ("lines", "row"),
     [
-        ([{"name": "x", "properties": P}], (UNTOLD, TEXT)),
+        ([{"name": "x", "properties": P}], (UNSPECIFIED, TEXT)),
         ([{"name": "x", "properties": P}, {"name": "x"}], ("*", TEXT)),
         ([{"name": "x", "partitions": 0, "properties": P}], ("*", TEXT)),
         ([{"name": "x", "properties": P}, {"name": "x", "partitions": 2}], ("0-1", TEXT)),
@@ -74,6 +74,6 @@ def test_many_alike_and_few(monkeypatch: pytest.MonkeyPatch) -> None:
     report, rows = staged(*lines, {"name": "p", "partitions": 2})
     assert rows == {
         "p": ("0-1", None),
-        **{f"x{number}": (UNTOLD, f'{{"k":"{number % 3}"}}') for number in range(8)},
+        **{f"x{number}": (UNSPECIFIED, f'{{"k":"{number % 3}"}}') for number in range(8)},
     }
     assert report == Staged(lines=9, topics=9, repeats=0, properties_only=True, facts=False, names=10)

@@ -89,8 +89,8 @@ async def test_an_address_that_says_something_is_not_silent(monkeypatch: pytest.
     service.silent |= {A, B}
     asking = await asked_of(service, 1)
     time_passes(monkeypatch, 0.9 * AGES)
-    service.turns.heard(service.asked[0])
-    service.turns.heard(("a broker that a redirect named", 1))
+    service.turns.received(service.asked[0])
+    service.turns.received(("a broker that a redirect named", 1))
     time_passes(monkeypatch, 0.9 * AGES)
     await turns(10)
     assert len(service.asked) == 1

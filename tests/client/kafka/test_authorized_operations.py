@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from broker_core.client.kafka.authorized_operations import authorized_operations
 from broker_core.kafka.acls.bindings import Operation
-from broker_core.wire.kafka import NOT_ASKED
+from broker_core.wire.kafka import NOT_REQUESTED
 
 
 def test_bits_are_operations() -> None:
@@ -22,7 +22,7 @@ def test_bits_are_operations() -> None:
 
 
 def test_what_was_not_asked_is_not_none_of_them() -> None:
-    assert authorized_operations(NOT_ASKED) is None
+    assert authorized_operations(NOT_REQUESTED) is None
 
 
 def test_bits_without_a_name_are_left_out() -> None:

@@ -201,7 +201,7 @@ async def test_keep_alive_pings_and_finds_a_silent_server(monkeypatch: pytest.Mo
         connection = await open_to(server, keep_alive=AGES)
         for times in range(1, 4):
             await pinged(monkeypatch, server, times)
-            await eventually(lambda: connection._heard, what="the PONG")
+            await eventually(lambda: connection._has_received, what="the PONG")
         server.keep_alive = False
         asked = asyncio.create_task(partitions(connection, timeout=9 * AGES))
         await pinged(monkeypatch, server, 4)

@@ -84,7 +84,7 @@ class LineHandler:
         self.rooms = 0
         self.reply: bytes | Closing | None = b"reply\n"
         self.reply_gate = asyncio.Event()
-        self.heard = False
+        self.has_received = False
         self.draining = False
         self.gate = asyncio.Event()
         self.gate.set()
@@ -210,7 +210,7 @@ async def test_each_command_is_answered_as_its_handler_says() -> None:
         assert await peer.line() == b"<later>\n"
         await peer.send(b"bad\n")
         assert await peer.line() == b"refused\n"
-        assert peer.handlers[0].heard
+        assert peer.handlers[0].has_received
 
 
 async def test_a_request_without_a_place_is_refused() -> None:

@@ -27,7 +27,7 @@ from broker_core.wire.kafka import (
     LIST_CONFIG_RESOURCES,
     LIST_GROUPS,
     METADATA,
-    NOT_ASKED,
+    NOT_REQUESTED,
     ZERO_ID,
     Api,
     Fields,
@@ -152,7 +152,7 @@ def plain(recorded: Fields, row: Fields, ids: dict[str, uuid.UUID]) -> Fields:
     for key in recorded:
         if key == "operations":
             bits = next(row[name] for name in row if name.endswith("authorized_operations"))
-            found[key] = None if bits == NOT_ASKED else bits
+            found[key] = None if bits == NOT_REQUESTED else bits
         elif key == "configs":
             found[key] = len(row[key] or ())
         elif key == "topic_id":

@@ -162,7 +162,7 @@ def test_a_silent_client_is_asked_then_given_up() -> None:
     asked = t.handler.tick(quiet=True)
     assert isinstance(asked, bytes)
     assert decoded(asked).type == BaseCommand.PING
-    t.handler.heard = True  # its PONG
+    t.handler.has_received = True  # its PONG
     assert t.handler.tick(quiet=True) == asked
     closing = t.handler.tick(quiet=True)
     assert isinstance(closing, Closing)
@@ -172,7 +172,7 @@ def test_a_silent_client_is_asked_then_given_up() -> None:
 def test_nobody_is_asked_while_an_answer_is_on_its_way() -> None:
     t = talk()
     t.connect()
-    t.handler.heard = False
+    t.handler.has_received = False
     assert t.handler.tick(quiet=False) is None
 
 

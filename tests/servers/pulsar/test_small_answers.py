@@ -203,9 +203,9 @@ class ForEachPrincipal(MemoryLister):
 async def test_an_answer_that_is_for_one_principal_is_kept_for_nobody(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for lister, is_asked in ((MemoryLister(FEW), False), (ForEachPrincipal(FEW), True)):
+    for lister, is_sent in ((MemoryLister(FEW), False), (ForEachPrincipal(FEW), True)):
         t = connected(lister)
         kept(t)
         asked = asked_for(t, monkeypatch)
         assert frame(t) == made_anew()
-        assert bool(asked) is is_asked
+        assert bool(asked) is is_sent

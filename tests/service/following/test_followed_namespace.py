@@ -65,7 +65,7 @@ async def move_snapshot_of(pipeline: Pipeline, asker: Asker) -> None:
 
 
 def is_at_rest(*feeds: ListingFeed) -> bool:
-    return all(feed.stands(feed.question.asker) is not None for feed in feeds)
+    return all(feed.repeat_now(feed.question.asker) is not None for feed in feeds)
 
 
 @pytest.mark.parametrize(("earlier", "later"), [(ALICE, BOB), (BOB, ALICE)])

@@ -237,7 +237,7 @@ async def test_a_question_that_there_is_no_room_for_says_so_and_ends(
             with capture_logs() as logs:
                 await eventually(lambda: feed.problem is not None)
                 (shown,) = await feeds.followed()
-                assert (shown.behind, feeds.failing) == (1, 1)
+                assert (shown.outdated, feeds.failing) == (1, 1)
                 assert "memory" in (shown.problem or "")
                 monkeypatch.setattr("broker_core.service.following.follower._MOST_SHORT", 0.0)
                 await eventually(lambda: follower.is_closed)

@@ -176,7 +176,7 @@ async def test_a_slow_client_is_told_one_difference_and_closed_when_it_is_slow_a
     await scene.refresh()
     assert len(scene.client.told) == 1
     assert not scene.watcher.is_up_to_date
-    assert scene.watcher.stands() is None
+    assert scene.watcher.up_to_date_now() is None
     scene.client.reads(1)
     await scene.is_right()
     assert len(scene.client.told) == 2
@@ -329,7 +329,7 @@ async def test_many_are_told_in_turns_with_others(many: Many) -> None:
     told = [len(client.told) for client in many.clients]
     assert told[-1] == 0, "the last one was told before anybody else had a turn"
     assert not many.watchers[-1].is_up_to_date
-    assert many.watchers[-1].stands() is None
+    assert many.watchers[-1].up_to_date_now() is None
     await many.are_right()
     assert [len(client.told) for client in many.clients] == [1] * 12
 

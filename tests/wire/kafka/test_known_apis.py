@@ -22,7 +22,7 @@ from broker_core.wire.kafka import (
     LIST_TOPICS,
     LIST_TRANSACTIONS,
     METADATA,
-    NOT_ASKED,
+    NOT_REQUESTED,
     OFFSET_FETCH,
     ZERO_ID,
     Api,
@@ -75,7 +75,7 @@ def test_metadata_are_read_as_written_in_every_version(version: int) -> None:
     assert found["name"] == "orders"
     assert found["partitions"][0]["replica_nodes"] == [1]
     assert found["topic_id"] == uuid.UUID(int=9 if version >= 10 else 0)
-    assert found["topic_authorized_operations"] == NOT_ASKED
+    assert found["topic_authorized_operations"] == NOT_REQUESTED
 
 
 #: The head of a tag of pages: 10000 to 10003, each as a number of seven bits a byte, the lowest first.

@@ -152,14 +152,14 @@ class _History(JsonObject):
     )
 
 
-_ASKED: Final[Mapping[str, Any]] = {
+_QUESTION_TEXT: Final[Mapping[str, Any]] = {
     "namespace": "acme/orders",
     "mode": "PERSISTENT",
     "pattern": "acme/orders/eu-.*",
     "properties": {},
 }
 _QUESTION: Final = {
-    **_ASKED,
+    **_QUESTION_TEXT,
     "count": 120,
     "error": 0,
     "seconds": 0.36,
@@ -195,7 +195,7 @@ _EXAMPLES: Final[Mapping[str, Any]] = {
     "watchers": {
         "items": [
             {
-                **_ASKED,
+                **_QUESTION_TEXT,
                 "watchers": 12,
                 "streams": 1,
                 "behind": 0,
@@ -379,7 +379,7 @@ def _followed(question: FollowedQuestion) -> _Followed:
         properties=dict(question.properties),
         watchers=question.watchers,
         streams=question.streams,
-        behind=question.behind,
+        behind=question.outdated,
         topics=question.topics,
         period_s=question.period,
         problem=question.problem,

@@ -65,8 +65,8 @@ async def _describe(call: KafkaCall) -> Fields:
     return await _off_loop(1, call, _described, filter_of(body))
 
 
-def _described(stored: Sequence[AclBinding], asked: AclFilter) -> Fields:
-    found = sorted(row for row in stored if asked.matches(row))
+def _described(stored: Sequence[AclBinding], requested: AclFilter) -> Fields:
+    found = sorted(row for row in stored if requested.matches(row))
     return {
         "error_message": "",
         "resources": [
@@ -145,12 +145,12 @@ def matched(stored: Sequence[AclBinding], filters: Sequence[AclFilter]) -> list[
     """The matches of each filter, or its error; all is bounded, though each filter may match everything."""
     results: list[list[AclBinding] | Fields] = []
     left, looks = MOST_CHANGES, _MOST_LOOKS
-    for asked in filters:
+    for requested in filters:
         looks -= len(stored)
-        if asked.has_unknown:
-            results.append(RowError(ErrorCode.INVALID_REQUEST, f"Unknown {asked.has_unknown}.").fields)
+        if requested.has_unknown:
+            results.append(RowError(ErrorCode.INVALID_REQUEST, f"Unknown {requested.has_unknown}.").fields)
             continue
-        found = [] if looks < 0 else sorted(row for row in stored if asked.matches(row))
+        found = [] if looks < 0 else sorted(row for row in stored if requested.matches(row))
         left -= len(found)
         results.append(TOO_LARGE.fields if looks < 0 or left < 0 else found)
     return results
@@ -245,8 +245,8 @@ def _row(binding: AclBinding) -> AclRow:
 
 def created_results(call: KafkaCall, fields: Fields) -> Iterator[AuditRow]:
     """The results of the ACLs of CreateAcls."""
-    for asked, row in zip(call.body["creations"], fields["results"], strict=True):
-        yield _results(call, _binding_of(asked), row.get("error_code", 0))
+    for requested, row in zip(call.body["creations"], fields["results"], strict=True):
+        yield _results(call, _binding_of(requested), row.get("error_code", 0))
 
 
 def deleted_results(call: KafkaCall, fields: Fields) -> Iterator[AuditRow]:

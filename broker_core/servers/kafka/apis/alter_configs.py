@@ -50,24 +50,26 @@ _MISSING: Final = frozenset(
 
 
 async def _alter(call: KafkaCall) -> Fields:
-    asked: Sequence[Fields] = call.body["resources"]
-    if len(asked) > MOST_CHANGES:
+    requested: Sequence[Fields] = call.body["resources"]
+    if len(requested) > MOST_CHANGES:
         raise ChangeRefused(TOO_LARGE)
-    counts = Counter((row["resource_type"], row["resource_name"]) for row in asked)
+    counts = Counter((row["resource_type"], row["resource_name"]) for row in requested)
     errors = await in_slices(
         lambda row: (
             RowError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
             if counts[row["resource_type"], row["resource_name"]] > 1
             else _wrong(call, row)
         ),
-        asked,
+        requested,
     )
-    topics = {row["resource_name"]: row for row, error in zip(asked, errors, strict=True) if error is None}
+    topics = {
+        row["resource_name"]: row for row, error in zip(requested, errors, strict=True) if error is None
+    }
     errors_of = await _topics(call, topics)
     return {
         "responses": [
             _row(row, error or errors_of[row["resource_name"]])
-            for row, error in zip(asked, errors, strict=True)
+            for row, error in zip(requested, errors, strict=True)
         ]
     }
 
@@ -218,18 +220,18 @@ def _missing(name: str, error: RowError) -> RowError:
     return error
 
 
-def _row(asked: Fields, error: RowError | None) -> Fields:
-    row = {"resource_type": asked["resource_type"], "resource_name": asked["resource_name"]}
+def _row(requested: Fields, error: RowError | None) -> Fields:
+    row = {"resource_type": requested["resource_type"], "resource_name": requested["resource_name"]}
     return row if error is None else row | error.fields
 
 
 def _results(call: KafkaCall, fields: Fields) -> Iterator[AuditRow]:
     """The results of the resources, with the numbers of given configs."""
-    for asked, row in zip(call.body["resources"], fields["responses"], strict=True):
-        kind, name = asked["resource_type"], asked["resource_name"]
+    for requested, row in zip(call.body["resources"], fields["responses"], strict=True):
+        kind, name = requested["resource_type"], requested["resource_name"]
         named = next((each.name for each in ConfigResourceType if each == kind), str(kind))
         target = call.full_name(name) if kind == ConfigResourceType.TOPIC else f"{named}:{name}"
-        yield row_of(target, row.get("error_code", 0), {"configs": len(asked["configs"])})
+        yield row_of(target, row.get("error_code", 0), {"configs": len(requested["configs"])})
 
 
 _AUDITED: Final = partial(audited, "alter_configs", _alter, _results, _all_refused)

@@ -24,15 +24,15 @@ _MOST_ADDED: Final = 10_000
 
 
 async def _create(call: KafkaCall) -> Fields:
-    asked: Sequence[Fields] = call.body["topics"]
-    changes = call.changes(len(asked))
-    counts = Counter(row["name"] for row in asked)
+    requested: Sequence[Fields] = call.body["topics"]
+    changes = call.changes(len(requested))
+    counts = Counter(row["name"] for row in requested)
     errors: dict[str, RowError | None] = {
         name: RowError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
         for name, count in counts.items()
         if count > 1
     }
-    rows = {row["name"]: row for row in asked if row["name"] not in errors}
+    rows = {row["name"]: row for row in requested if row["name"] not in errors}
     topics = await call.services.named.by_name(
         call, list(rows), operation=Operation.ALTER, action=right_to("add_partitions")
     )

@@ -40,12 +40,12 @@ _WITH_CONFIGS: Final = 5
 
 async def _rows(call: KafkaCall) -> Sequence[Fields]:
     """The rows of the answer."""
-    asked: Sequence[Fields] = call.body["topics"]
+    requested: Sequence[Fields] = call.body["topics"]
     changes, kafka = call.changes(), call.services.options.kafka
-    check_partitions(asked, kafka)
-    call.changes(len(asked))
-    refused = await _not_allowed(call, asked)
-    left = [row for row in asked if row["name"] not in refused]
+    check_partitions(requested, kafka)
+    call.changes(len(requested))
+    refused = await _not_allowed(call, requested)
+    left = [row for row in requested if row["name"] not in refused]
     plans = await in_slices(lambda row: new_topic(row, call.namespace, kafka, call.node.node_id), left)
     planned = {row["name"]: plan for row, plan in zip(left, plans, strict=True)}
     planned |= await _taken(call, changes, planned, everything=call.body["validate_only"])
@@ -80,12 +80,12 @@ async def _create(call: KafkaCall) -> Fields:
     return {"topics": await call.off_loop(len(rows), encode)}
 
 
-async def _not_allowed(call: KafkaCall, asked: Sequence[Fields]) -> dict[str, RowError]:
+async def _not_allowed(call: KafkaCall, requested: Sequence[Fields]) -> dict[str, RowError]:
     """The names that are not looked at any further."""
     refused: dict[str, RowError] = {}
     authorizer = call.services.authorizer
     everything = authorizer.allows(call, Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME)
-    for name, count in Counter(row["name"] for row in asked).items():
+    for name, count in Counter(row["name"] for row in requested).items():
         if count > 1:
             refused[name] = RowError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
         elif name == _CLUSTER_METADATA:
@@ -94,7 +94,7 @@ async def _not_allowed(call: KafkaCall, asked: Sequence[Fields]) -> dict[str, Ro
         elif not everything and not authorizer.allows(call, Operation.CREATE, ResourceType.TOPIC, name):
             refused[name] = RowError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
     # Rules are about topics: a name that no topic can have is answered by itself.
-    left = (row["name"] for row in asked if row["name"] not in refused and is_legal(row["name"]))
+    left = (row["name"] for row in requested if row["name"] not in refused and is_legal(row["name"]))
     return refused | await call.denied(left)
 
 

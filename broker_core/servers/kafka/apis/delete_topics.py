@@ -23,9 +23,9 @@ _BY_ID: Final = 6
 
 
 async def _delete(call: KafkaCall) -> Fields:
-    asked = topics_to_delete(call)
-    changes = call.changes(len(asked))
-    rows, names, ids = _sorted_out(asked)
+    requested = topics_to_delete(call)
+    changes = call.changes(len(requested))
+    rows, names, ids = _sorted_out(requested)
     topics = _Topics(call, changes, {row["topic_id"] for row in rows if row["name"] is None})
     rows += await topics.find(names, ids)
     rows += await topics.delete()
@@ -37,8 +37,8 @@ def topics_to_delete(call: KafkaCall) -> Sequence[Fields]:
     """The elements of a request: each a name, or from version 6 on an id."""
     if call.version < _BY_ID:
         return [{"name": name, "topic_id": ZERO_ID} for name in call.body["topic_names"]]
-    asked: Sequence[Fields] = call.body["topics"]
-    return asked
+    requested: Sequence[Fields] = call.body["topics"]
+    return requested
 
 
 def no_topics_deleted(call: KafkaCall, error: RowError) -> Fields:
@@ -48,12 +48,12 @@ def no_topics_deleted(call: KafkaCall, error: RowError) -> Fields:
     }
 
 
-def _sorted_out(asked: Sequence[Fields]) -> tuple[list[Fields], list[str], list[uuid.UUID]]:
+def _sorted_out(requested: Sequence[Fields]) -> tuple[list[Fields], list[str], list[uuid.UUID]]:
     """The rows of wrong elements, and the remaining names and ids."""
     rows = []
     names: Counter[str] = Counter()
     ids: Counter[uuid.UUID] = Counter()
-    for row in asked:
+    for row in requested:
         name, topic_id = row["name"], row["topic_id"]
         if name is not None and topic_id != ZERO_ID:
             rows.append(_wrong(name, topic_id, "You may not specify both topic name and topic id."))

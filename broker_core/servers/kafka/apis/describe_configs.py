@@ -38,46 +38,48 @@ _DENIED: Final = frozenset(
 
 
 async def _describe(call: KafkaCall) -> Fields:
-    asked: Sequence[Fields] = call.body["resources"]
-    names = await call.off_loop(len(asked), _names, asked)
+    requested: Sequence[Fields] = call.body["resources"]
+    names = await call.off_loop(len(requested), _names, requested)
     if names is None:
         # Kafka fails at such a number, and with it the whole request.
-        return {"results": [_row(row, error_row(ErrorCode.INVALID_REQUEST)) for row in asked]}
+        return {"results": [_row(row, error_row(ErrorCode.INVALID_REQUEST)) for row in requested]}
     found = await call.services.named.by_name(
         call, names, operation=Operation.DESCRIBE_CONFIGS, rules="list", wants=_WANTS
     )
     topics = {topic.name: topic for topic in found}
-    if len(asked) <= _FEW:
-        return {"results": _encoded(call, asked, topics)}
+    if len(requested) <= _FEW:
+        return {"results": _encoded(call, requested, topics)}
     # A request of some kilobytes may ask for megabytes: their permits come first.
-    expected = _size_of_row(call, asked, topics) * len(asked)
+    expected = _size_of_row(call, requested, topics) * len(requested)
     await call.hold(expected)
-    rows = await call.off_loop(len(asked), _encoded, call, asked, topics)
+    rows = await call.off_loop(len(requested), _encoded, call, requested, topics)
     more = _held_bytes(rows) - expected
     if more > 0:
         await call.hold(more)
     return {"results": replace(rows, pieces=[memoryview(each) for each in rows.pieces])}
 
 
-def _names(asked: Sequence[Fields]) -> list[str] | None:
+def _names(requested: Sequence[Fields]) -> list[str] | None:
     """The topics of the request, each once; ``None`` if a resource is of an unknown kind."""
-    if not all(is_known(row["resource_type"]) for row in asked):
+    if not all(is_known(row["resource_type"]) for row in requested):
         return None
     return list(
         dict.fromkeys(
-            row["resource_name"] for row in asked if row["resource_type"] == ConfigResourceType.TOPIC
+            row["resource_name"] for row in requested if row["resource_type"] == ConfigResourceType.TOPIC
         )
     )
 
 
-def _size_of_row(call: KafkaCall, asked: Sequence[Fields], topics: Mapping[str | None, NamedTopic]) -> int:
+def _size_of_row(
+    call: KafkaCall, requested: Sequence[Fields], topics: Mapping[str | None, NamedTopic]
+) -> int:
     """The memory of one more row: one with configs, or an error if there is none."""
     with_configs = (
         row
-        for row in asked
+        for row in requested
         if row["resource_type"] != ConfigResourceType.TOPIC or not topics[row["resource_name"]].error
     )
-    row = next(with_configs, asked[0])
+    row = next(with_configs, requested[0])
     one, two = (_held_bytes(_encoded(call, rows, topics)) for rows in ([row], [row, row]))
     return two - one
 
@@ -87,14 +89,16 @@ def _held_bytes(rows: Encoded) -> int:
     return sum(map(len, {id(piece): piece for piece in rows.pieces}.values()))
 
 
-def _encoded(call: KafkaCall, asked: Sequence[Fields], topics: Mapping[str | None, NamedTopic]) -> Encoded:
+def _encoded(
+    call: KafkaCall, requested: Sequence[Fields], topics: Mapping[str | None, NamedTopic]
+) -> Encoded:
     """The rows; as in Kafka, hidden ones come last, except in a page."""
     allowed = Writer()
     denied = Writer() if call.page is None else allowed
     flexible = DESCRIBE_CONFIGS.is_flexible(call.version)
     error = 0
     brokers: dict[tuple[object, ...], Fields] = {}  # a client may ask for the one that there is many times
-    for each in asked:
+    for each in requested:
         if each["resource_type"] == ConfigResourceType.TOPIC:
             row = _topic(call, each, topics)
         else:
@@ -106,65 +110,65 @@ def _encoded(call: KafkaCall, asked: Sequence[Fields], topics: Mapping[str | Non
         if allowed.size > _LARGEST:
             raise CloseClient(f"configs of more than {_LARGEST} bytes are asked for in one request")
     pieces = allowed.pieces() if denied is allowed else [*allowed.pieces(), *denied.pieces()]
-    return Encoded(len(asked), pieces, error)
+    return Encoded(len(requested), pieces, error)
 
 
-def _topic(call: KafkaCall, asked: Fields, topics: Mapping[str | None, NamedTopic]) -> Fields:
-    topic = topics[asked["resource_name"]]
+def _topic(call: KafkaCall, requested: Fields, topics: Mapping[str | None, NamedTopic]) -> Fields:
+    topic = topics[requested["resource_name"]]
     if topic.error is ErrorCode.INVALID_TOPIC_EXCEPTION:
-        return _row(asked, RowError(topic.error, why_illegal(asked["resource_name"])))
+        return _row(requested, RowError(topic.error, why_illegal(requested["resource_name"])))
     if topic.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-        return _row(asked, RowError(topic.error, ""))
+        return _row(requested, RowError(topic.error, ""))
     if topic.error:
-        return _row(asked, RowError(topic.error, topic.message or MESSAGES.get(topic.error)))
+        return _row(requested, RowError(topic.error, topic.message or MESSAGES.get(topic.error)))
     configs = call.services.configs.described(
         call.version,
         topic.configs,
-        _keys(asked),
+        _keys(requested),
         synonyms=call.body["include_synonyms"],
         documentation=call.body["include_documentation"],
     )
-    return _row(asked) | {"configs": configs}
+    return _row(requested) | {"configs": configs}
 
 
-def _other(call: KafkaCall, asked: Fields) -> Fields:
-    kind, name = asked["resource_type"], asked["resource_name"]
+def _other(call: KafkaCall, requested: Fields) -> Fields:
+    kind, name = requested["resource_type"], requested["resource_name"]
     denied = unauthorized(call, kind, name, Operation.DESCRIBE_CONFIGS)
     if denied is not None:
-        return _row(asked, denied)
+        return _row(requested, denied)
     if kind not in (ConfigResourceType.BROKER, ConfigResourceType.BROKER_LOGGER):
         what = "Group name" if kind == ConfigResourceType.GROUP else "Client metrics subscription name"
         if not name:
-            return _row(asked, RowError(ErrorCode.INVALID_REQUEST, f"{what} must not be empty"))
-        return _row(asked)
+            return _row(requested, RowError(ErrorCode.INVALID_REQUEST, f"{what} must not be empty"))
+        return _row(requested)
     is_broker = kind == ConfigResourceType.BROKER
     if not name and not is_broker:
-        return _row(asked, RowError(ErrorCode.INVALID_REQUEST, "Broker id must not be empty"))
+        return _row(requested, RowError(ErrorCode.INVALID_REQUEST, "Broker id must not be empty"))
     if name:
         instead_of = " or empty string," if is_broker else ""
         wrong = not_this_broker(name, call.node.node_id, is_called="Broker", instead_of=instead_of)
         if wrong is not None:
-            return _row(asked, wrong)
+            return _row(requested, wrong)
     if not is_broker:
-        return _row(asked)
+        return _row(requested)
     configs = broker_configs(call.services.options.kafka, of_all_brokers=not name)
-    keys = _keys(asked)
+    keys = _keys(requested)
     shown = [each for each in configs if keys is None or each["name"] in keys]
     if not call.body["include_synonyms"]:
         shown = [each | {"synonyms": []} for each in shown]
     if not call.body["include_documentation"]:
         shown = [each | {"documentation": None} for each in shown]
-    return _row(asked) | {"configs": shown}
+    return _row(requested) | {"configs": shown}
 
 
-def _keys(asked: Fields) -> Collection[str] | None:
-    return frozenset(asked["configuration_keys"]) if asked["configuration_keys"] else None
+def _keys(requested: Fields) -> Collection[str] | None:
+    return frozenset(requested["configuration_keys"]) if requested["configuration_keys"] else None
 
 
-def _row(asked: Fields, error: RowError | None = None) -> Fields:
+def _row(requested: Fields, error: RowError | None = None) -> Fields:
     return {
-        "resource_type": asked["resource_type"],
-        "resource_name": asked["resource_name"],
+        "resource_type": requested["resource_type"],
+        "resource_name": requested["resource_name"],
         "error_code": ErrorCode.NONE if error is None else error.code,
         "error_message": "" if error is None else error.message,
     }

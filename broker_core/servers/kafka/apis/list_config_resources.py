@@ -24,16 +24,16 @@ _KNOWN: Final = frozenset(ConfigResourceType)
 
 
 async def _list(call: KafkaCall) -> Fields:
-    asked = set(call.body["resource_types"]) or (_KNOWN if call.version else set())
+    requested = set(call.body["resource_types"]) or (_KNOWN if call.version else set())
     authorizer = call.services.authorizer
     if not authorizer.allows(call, Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER, CLUSTER_NAME):
         return {"error_code": ErrorCode.CLUSTER_AUTHORIZATION_FAILED}
-    if not asked <= _KNOWN:
+    if not requested <= _KNOWN:
         return {"error_code": ErrorCode.UNSUPPORTED_VERSION}
     name = str(call.node.node_id)
-    nodes = [config_resource(name, kind) for kind in _OF_NODE if kind in asked]
+    nodes = [config_resource(name, kind) for kind in _OF_NODE if kind in requested]
     topics = Encoded(0, ())
-    if ConfigResourceType.TOPIC in asked:
+    if ConfigResourceType.TOPIC in requested:
         try:
             topics = await call.services.topics.all_encoded(call, RESOURCE_FAMILY, acls=False)
         except ListingFailed as failure:

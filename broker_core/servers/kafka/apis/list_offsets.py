@@ -27,20 +27,20 @@ _QUESTIONS: Final[Mapping[int, tuple[int, int]]] = {
 
 
 async def _list(call: KafkaCall) -> Fields:
-    asked: Sequence[Fields] = call.body["topics"]
-    count = len(asked) + sum(len(topic["partitions"]) for topic in asked)
-    names = list(dict.fromkeys(topic["name"] for topic in asked))
+    requested: Sequence[Fields] = call.body["topics"]
+    count = len(requested) + sum(len(topic["partitions"]) for topic in requested)
+    names = list(dict.fromkeys(topic["name"] for topic in requested))
     found = {topic.name: topic for topic in await call.services.named.by_name(call, names)}
-    return {"topics": await call.off_loop(count, _rows, call.version, asked, found)}
+    return {"topics": await call.off_loop(count, _rows, call.version, requested, found)}
 
 
-def _rows(version: int, asked: Sequence[Fields], found: Mapping[str | None, NamedTopic]) -> list[Fields]:
+def _rows(version: int, requested: Sequence[Fields], found: Mapping[str | None, NamedTopic]) -> list[Fields]:
     """A row for each topic with all partitions asked for, each once; then, for a topic that the client may not see, one
     for each naming (4.3.1).
     """
     merged: dict[str, dict[int, Fields]] = {}
     denied: list[Fields] = []
-    for topic in asked:
+    for topic in requested:
         name = topic["name"]
         if found[name].error is ErrorCode.TOPIC_AUTHORIZATION_FAILED:
             rows = [
@@ -59,16 +59,16 @@ def _rows(version: int, asked: Sequence[Fields], found: Mapping[str | None, Name
     return [*({"name": name, "partitions": [*rows.values()]} for name, rows in merged.items()), *denied]
 
 
-def _offset(version: int, topic: NamedTopic, asked: Fields) -> Fields:
+def _offset(version: int, topic: NamedTopic, requested: Fields) -> Fields:
     """The row of a partition, with the first error in the order of Kafka's checks."""
     if topic.error not in (ErrorCode.NONE, ErrorCode.INVALID_TOPIC_EXCEPTION):
         return {"error_code": topic.error}
-    if topic.error or not 0 <= asked["partition_index"] < topic.partitions:
+    if topic.error or not 0 <= requested["partition_index"] < topic.partitions:
         return {"error_code": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
-    since, offset = _QUESTIONS.get(asked["timestamp"], (1, -1))
-    if version < since or asked["timestamp"] < min(_QUESTIONS):
+    since, offset = _QUESTIONS.get(requested["timestamp"], (1, -1))
+    if version < since or requested["timestamp"] < min(_QUESTIONS):
         return {"error_code": ErrorCode.UNSUPPORTED_VERSION}
-    if asked["current_leader_epoch"] > 0:
+    if requested["current_leader_epoch"] > 0:
         return {"error_code": ErrorCode.UNKNOWN_LEADER_EPOCH}
     return {"offset": offset, "leader_epoch": min(offset, 0)}
 

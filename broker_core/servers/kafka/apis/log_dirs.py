@@ -38,17 +38,17 @@ async def _all(call: KafkaCall) -> Encoded:
 
 async def _named(call: KafkaCall) -> list[Fields]:
     """The existing topics and partitions of the request; all of a topic that it names twice, as at Kafka."""
-    asked: dict[str, list[int]] = {}
+    requested: dict[str, list[int]] = {}
     for row in call.body["topics"]:
-        asked.setdefault(row["topic"], []).extend(row["partitions"])
-    found = await call.services.named.by_name(call, list(asked), operation=None)
+        requested.setdefault(row["topic"], []).extend(row["partitions"])
+    found = await call.services.named.by_name(call, list(requested), operation=None)
     return [
         {"name": topic.name, "partitions": partitions}
         for topic in found
         if (
             partitions := [
                 {"partition_index": number}
-                for number in dict.fromkeys(asked[topic.name or ""])
+                for number in dict.fromkeys(requested[topic.name or ""])
                 if 0 <= number < topic.partitions
             ]
         )

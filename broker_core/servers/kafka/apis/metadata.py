@@ -20,7 +20,7 @@ from broker_core.servers.kafka.large_requests import in_slices
 from broker_core.servers.kafka.requests.call import HandlerRow, KafkaCall, or_close
 from broker_core.servers.kafka.topics.listed_topics import are_many, with_rows
 from broker_core.servers.kafka.topics.named_topics import NamedTopic
-from broker_core.wire.kafka import METADATA, NOT_ASKED, ZERO_ID, Encoded, ErrorCode, Fields
+from broker_core.wire.kafka import METADATA, NOT_REQUESTED, ZERO_ID, Encoded, ErrorCode, Fields
 from broker_core.wire.kafka.topic_fragments import Family, metadata_family, metadata_partitions
 
 __all__ = ["METADATA_ROW", "cluster_operations"]
@@ -34,12 +34,12 @@ _FEW_PARTITIONS: Final = 100
 
 
 def _metadata(call: KafkaCall) -> Fields | Coroutine[Any, Any, Fields]:
-    asked = call.body["topics"]
-    if asked is None or (not asked and call.version == 0):
+    requested = call.body["topics"]
+    if requested is None or (not requested and call.version == 0):
         return _of_all(call)
-    if call.size or len(asked) > FEW_TOPICS:
-        return _of_many(call, asked)
-    return _of(call, asked, _question(call.version, asked))
+    if call.size or len(requested) > FEW_TOPICS:
+        return _of_many(call, requested)
+    return _of(call, requested, _question(call.version, requested))
 
 
 async def _of_all(call: KafkaCall) -> Fields:
@@ -48,18 +48,18 @@ async def _of_all(call: KafkaCall) -> Fields:
         return _answer(call, await topics.all_encoded(call, _family(call), operations=call.wants_operations))
 
 
-async def _of_many(call: KafkaCall, asked: Sequence[Mapping[str, Any]]) -> Fields:
-    question = await call.off_loop(len(asked), _question, call.version, asked)
-    made = _of(call, asked, question)
+async def _of_many(call: KafkaCall, requested: Sequence[Mapping[str, Any]]) -> Fields:
+    question = await call.off_loop(len(requested), _question, call.version, requested)
+    made = _of(call, requested, question)
     return made if isinstance(made, dict) else await made
 
 
 def _of(
-    call: KafkaCall, asked: Sequence[Mapping[str, Any]], question: _Question
+    call: KafkaCall, requested: Sequence[Mapping[str, Any]], question: _Question
 ) -> Fields | Coroutine[Any, Any, Fields]:
     """The answer; without waiting for no topics, as clients want with each connection, and for a few topics."""
     if question.refusal is not None:
-        return _refused(asked, question.refusal)
+        return _refused(requested, question.refusal)
     rows = call.services.named.now(call, question.names, question.ids)
     if rows is None or sum(row.partitions for row in rows) > _FEW_PARTITIONS:
         return _looked_for(call, question)
@@ -103,16 +103,16 @@ class _Question(NamedTuple):
     refusal: ErrorCode | None = None
 
 
-def _question(version: int, asked: Sequence[Mapping[str, Any]]) -> _Question:
-    with_ids = any(row["topic_id"] != ZERO_ID for row in asked)
-    if version < _BY_ID and (with_ids or any(row["name"] is None for row in asked)):
+def _question(version: int, requested: Sequence[Mapping[str, Any]]) -> _Question:
+    with_ids = any(row["topic_id"] != ZERO_ID for row in requested)
+    if version < _BY_ID and (with_ids or any(row["name"] is None for row in requested)):
         return _Question(refusal=ErrorCode.INVALID_REQUEST)
-    if not with_ids and any(row["name"] is None for row in asked):
+    if not with_ids and any(row["name"] is None for row in requested):
         return _Question(refusal=ErrorCode.UNKNOWN_SERVER_ERROR)
     if with_ids:
-        ids = dict.fromkeys(row["topic_id"] for row in asked if row["topic_id"] != ZERO_ID)
+        ids = dict.fromkeys(row["topic_id"] for row in requested if row["topic_id"] != ZERO_ID)
         return _Question(ids=list(ids))
-    return _Question(names=list(dict.fromkeys(row["name"] or "" for row in asked)))
+    return _Question(names=list(dict.fromkeys(row["name"] or "" for row in requested)))
 
 
 def _in_order(rows: Sequence[NamedTopic]) -> list[NamedTopic]:
@@ -122,7 +122,7 @@ def _in_order(rows: Sequence[NamedTopic]) -> list[NamedTopic]:
 
 def _family(call: KafkaCall) -> Family:
     """The family of topics that are listed."""
-    operations = TOPIC_OPERATIONS if call.wants_operations else NOT_ASKED
+    operations = TOPIC_OPERATIONS if call.wants_operations else NOT_REQUESTED
     return metadata_family(call.version, call.node.node_id, operations)
 
 
@@ -160,11 +160,13 @@ def _row(call: KafkaCall, topic: NamedTopic) -> Fields:
     return row
 
 
-def _refused(asked: Sequence[Mapping[str, Any]], error: ErrorCode) -> Fields:
+def _refused(requested: Sequence[Mapping[str, Any]], error: ErrorCode) -> Fields:
     """The answer to ids in a version without them, or a topic with neither id nor name: as Kafka's for a request that
     it cannot serve at all.
     """
-    rows = [{"error_code": error, "name": row["name"] or "", "topic_id": row["topic_id"]} for row in asked]
+    rows = [
+        {"error_code": error, "name": row["name"] or "", "topic_id": row["topic_id"]} for row in requested
+    ]
     return {"topics": rows, "error_code": error}
 
 

@@ -65,8 +65,8 @@ def _error(call: KafkaCall, name: str) -> ErrorCode:
 
 
 async def _producers(call: KafkaCall) -> Fields:
-    asked = call.body["topics"]
-    names = list(dict.fromkeys(topic["name"] for topic in asked))
+    requested = call.body["topics"]
+    names = list(dict.fromkeys(topic["name"] for topic in requested))
     found = await call.services.named.by_name(call, names, operation=Operation.READ, rules="describe")
     by_name = {topic.name: topic for topic in found}
     return {
@@ -77,7 +77,7 @@ async def _producers(call: KafkaCall) -> Fields:
                     _partition(by_name[topic["name"]], index) for index in topic["partition_indexes"]
                 ],
             }
-            for topic in asked
+            for topic in requested
         ]
     }
 

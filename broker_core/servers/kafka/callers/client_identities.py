@@ -42,7 +42,7 @@ class ClientIdentities:
             self.mechanisms = kafka.sasl.mechanisms
             self._admission.live.look_again()
         self._namespace = NamespaceName.parse(kafka.clients_namespace)
-        self._namespaces = {who: NamespaceName.parse(where) for who, where in kafka.namespaces.items()}
+        self._namespaces = {role: NamespaceName.parse(where) for role, where in kafka.namespaces.items()}
 
     def of_connection(self, peer: Peer) -> Admitted | None:
         """Let a connection in that has sent nothing yet, by its certificate.

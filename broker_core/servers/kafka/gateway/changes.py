@@ -77,7 +77,7 @@ def _without_other(row: Fields) -> Fields:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Change:
-    """A request that changes the things of its array ``asked``, with a row of each in the array ``answered``.
+    """A request that changes the things of its array ``requested``, with a row of each in the array ``answered``.
 
     ``topic`` gives the name of a thing's topic, ``None`` for a thing of no topic; ``row`` the row of a refused thing,
     with the fields of its error, and ``result`` the audit's data of a row: its target, and its code. ``code`` is for a
@@ -86,7 +86,7 @@ class _Change:
 
     api: Api
     action: Action
-    asked: str
+    requested: str
     answered: str
     topic: Callable[[Any], str | None]
     row: Callable[[Any, Fields], Fields]
@@ -115,7 +115,7 @@ class _Change:
 
     def each_refused(self, call: KafkaCall, error: RowError) -> Fields:
         """The answer with one error in a row for each thing: the audit log has a line of each row."""
-        return {self.answered: [self.row(thing, self.error(error)) for thing in call.body[self.asked]]}
+        return {self.answered: [self.row(thing, self.error(error)) for thing in call.body[self.requested]]}
 
     def all_refused(self, call: KafkaCall, error: RowError) -> Fields:
         """The answer if the deciding node cannot be asked."""
@@ -143,7 +143,7 @@ class _Change:
 
 async def _changed(change: _Change, call: KafkaCall) -> Fields:
     """The answer to a request, of which the deciding node gets the things that are not refused."""
-    things: Sequence[Any] = call.body[change.asked]
+    things: Sequence[Any] = call.body[change.requested]
     wrong = {place: change.wrong(call, thing) for place, thing in enumerate(things)}
     refused = {place: error for place, error in wrong.items() if error is not None}
     try:
@@ -155,7 +155,7 @@ async def _changed(change: _Change, call: KafkaCall) -> Fields:
     if refused and not left:
         return {change.answered: rows}
     relay = change.relay or partial(by_controller, api=change.api, refused=change.all_refused)
-    answer = await relay(replace(call, body={**call.body, change.asked: left}))
+    answer = await relay(replace(call, body={**call.body, change.requested: left}))
     of_node = (change.client_row(call, row) for row in answer[change.answered] or ())
     return answer | {change.answered: [*of_node, *rows]}
 
@@ -249,7 +249,7 @@ def _not_deleted(_call: KafkaCall, error: RowError) -> Fields:
 _CREATE: Final = _Change(
     api=CREATE_TOPICS,
     action="create_topic",
-    asked="topics",
+    requested="topics",
     answered="topics",
     topic=_name,
     row=_named,
@@ -262,7 +262,7 @@ _CREATE: Final = _Change(
 _PARTITIONS: Final = _Change(
     api=CREATE_PARTITIONS,
     action="add_partitions",
-    asked="topics",
+    requested="topics",
     answered="results",
     topic=_name,
     row=_named,
@@ -271,7 +271,7 @@ _PARTITIONS: Final = _Change(
 _REASSIGN: Final = _Change(
     api=ALTER_PARTITION_REASSIGNMENTS,
     action="reassign_partitions",
-    asked="topics",
+    requested="topics",
     answered="responses",
     topic=_name,
     row=_in_partitions,
@@ -284,7 +284,7 @@ def _configs_of(api: Api) -> _Change:
     return _Change(
         api=api,
         action="alter_configs",
-        asked="resources",
+        requested="resources",
         answered="responses",
         topic=_topic_of_resource,
         row=_resource,
@@ -306,10 +306,10 @@ async def _configs_by_node(api: Api, call: KafkaCall) -> Fields:
         return await by_controller(call, api, refused)
 
     def part(node: int | None, some: list[Fields]) -> Coroutine[Any, Any, Fields]:
-        asked = replace(call, body={**call.body, "resources": some})
+        requested = replace(call, body={**call.body, "resources": some})
         if node is None:
-            return by_controller(asked, api, refused)
-        return by_controller(asked, api, refused, target=node, gone=ErrorCode.BROKER_NOT_AVAILABLE)
+            return by_controller(requested, api, refused)
+        return by_controller(requested, api, refused, target=node, gone=ErrorCode.BROKER_NOT_AVAILABLE)
 
     parts = await beside(part(node, some) for node, some in nodes.items())
     places = {key_of_resource(row): place for place, row in enumerate(resources)}
@@ -323,7 +323,7 @@ _OFFSETS: Final = [
     _Change(
         api=api,
         action="alter_offsets",
-        asked="topics",
+        requested="topics",
         answered="topics",
         topic=lambda thing: thing.get("name") or None,
         row=_in_partitions,
@@ -348,21 +348,21 @@ async def _delete_topics(call: KafkaCall) -> Fields:
 
 async def _delete_shown(call: KafkaCall) -> Fields:
     """Delete the topics that are not hidden; one given by its id alone is looked up if it may be."""
-    asked = topics_to_delete(call)
+    requested = topics_to_delete(call)
     refused: list[Fields] = []
-    left = asked
+    left = requested
     if call.may_hide_topics:
-        ids = [row["topic_id"] for row in asked if row["name"] is None]
+        ids = [row["topic_id"] for row in requested if row["name"] is None]
         right = right_to("delete_topic")
         found = await call.services.named.by_id(call, ids, operation=None, rules=right)
         known_ids = dict(zip(ids, found, strict=True))
         names = {topic_id: row.name for topic_id, row in known_ids.items() if not row.error}
-        name_of = [names.get(row["topic_id"]) if row["name"] is None else row["name"] for row in asked]
+        name_of = [names.get(row["topic_id"]) if row["name"] is None else row["name"] for row in requested]
         known = [name for name in name_of if name is not None]
         not_allowed = await denied(call, "delete_topic", known)
         gone = await hidden(call, [name for name in known if name not in not_allowed], rules=right)
         left = []
-        for row, name in zip(asked, name_of, strict=True):
+        for row, name in zip(requested, name_of, strict=True):
             error: RowError | None = None
             if name is None:
                 why = known_ids[row["topic_id"]].error

@@ -161,21 +161,23 @@ async def without_hidden(api: Api, later: AnswerLater, call: KafkaCall) -> Field
         return await later(call)
     shape = arrays_of(api, call.version)
     # Arrays of requests by ids, whose pages have no topics, have the names of the answer's.
-    levels = shape.answered if shape.nameless else shape.asked
+    levels = shape.answered if shape.nameless else shape.requested
     names = await call.off_loop(_unread(levels, call.body), _topics_of, levels, call.body)
-    asked = await _keys_of(call, names)
-    if not asked:
+    requested = await _keys_of(call, names)
+    if not requested:
         return await _shown(call, shape, await later(call), names)
-    keep = partial(_part, levels, call.body, asked)
+    keep = partial(_part, levels, call.body, requested)
     body = await call.off_loop(len(names), partial(keep, have=False))
     fields = await _shown(call, shape, await later(replace(call, body=body)), names)
     if shape.sparse:
         return fields
 
     def joined() -> Fields:
-        refused = _refusals(api, shape, keep(have=True), asked)
+        refused = _refusals(api, shape, keep(have=True), requested)
         if api is DESCRIBE_PRODUCERS and call.page is None:
-            return _as_asked(fields, refused, [row["name"] in asked for row in call.body["topics"]])
+            return _in_request_order(
+                fields, refused, [row["name"] in requested for row in call.body["topics"]]
+            )
         return _joined(fields, refused)
 
     await hold_decoded(call, fields)
@@ -205,13 +207,13 @@ def _topic_of_resource(row: Fields) -> str | None:
     return name if row.get("pattern_type", PatternType.LITERAL) == PatternType.LITERAL else None
 
 
-def _refusals(api: Api, shape: PageShape, body: Fields, asked: Mapping[Any, ErrorCode]) -> Fields:
+def _refusals(api: Api, shape: PageShape, body: Fields, requested: Mapping[Any, ErrorCode]) -> Fields:
     if api is OFFSET_FETCH:
         return _without_offsets(shape, body)
     found: dict[str, list[Fields]] = {}
-    level = next(each for each in shape.asked if "topic_name" in each.keys)
+    level = next(each for each in shape.requested if "topic_name" in each.keys)
     for row in body[level.array]:
-        error = asked[_key(level, row)]
+        error = requested[_key(level, row)]
         part = refusal_of(api, shape, {**body, level.array: [row]}, error, "")
         for name, rows in part.items():
             found.setdefault(name, []).extend(rows)
@@ -251,19 +253,19 @@ def _joined(fields: Fields, more: Fields) -> Fields:
     return fields | {name: [*fields[name], *rows] for name, rows in more.items()}
 
 
-def _as_asked(fields: Fields, refused: Fields, turns: Iterable[bool]) -> Fields:
+def _in_request_order(fields: Fields, refused: Fields, turns: Iterable[bool]) -> Fields:
     """An answer with a row for each topic in the order asked; ``turns`` says of each whether it is refused."""
     rows = iter(fields["topics"]), iter(refused["topics"])
     found = (next(rows[is_refused], None) for is_refused in turns)
     return fields | {"topics": [row for row in found if row is not None]}
 
 
-async def _shown(call: KafkaCall, shape: PageShape, fields: Fields, asked: Iterable[Any]) -> Fields:
+async def _shown(call: KafkaCall, shape: PageShape, fields: Fields, requested: Iterable[Any]) -> Fields:
     """An answer without hidden topics, of which none is among the asked ones."""
     next_names = await names_on_page(call, shape, fields)
-    if next_names is not None and not await _keys_of(call, next_names.difference(asked)):
+    if next_names is not None and not await _keys_of(call, next_names.difference(requested)):
         return fields  # what is behind the page is not looked at
-    names = set(_topics_of(shape.answered, fields)).difference(asked)
+    names = set(_topics_of(shape.answered, fields)).difference(requested)
     gone = await _keys_of(call, names)
     if not gone:
         return fields

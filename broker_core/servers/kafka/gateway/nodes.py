@@ -34,7 +34,7 @@ from broker_core.wire.kafka import (
     DESCRIBE_TOPIC_PARTITIONS,
     FIND_COORDINATOR,
     METADATA,
-    NOT_ASKED,
+    NOT_REQUESTED,
     ZERO_ID,
     Encoded,
     ErrorCode,
@@ -83,7 +83,7 @@ async def _metadata(call: KafkaCall) -> Fields:
 
 def _family(call: KafkaCall) -> Family:
     """The family of topics of the snapshot."""
-    operations = TOPIC_OPERATIONS if call.wants_operations else NOT_ASKED
+    operations = TOPIC_OPERATIONS if call.wants_operations else NOT_REQUESTED
     return placed_metadata_family(call.version, operations, lost_nodes(call))
 
 
@@ -105,12 +105,16 @@ async def _many_topics(call: KafkaCall) -> Fields | None:
     if found is None:
         return None
     listed, others = found
-    asked = {**call.body, "topics": [{"name": name} for name in others], "allow_auto_topic_creation": False}
-    answer = await ask(call, METADATA, asked)
+    requested = {
+        **call.body,
+        "topics": [{"name": name} for name in others],
+        "allow_auto_topic_creation": False,
+    }
+    answer = await ask(call, METADATA, requested)
     answer = await with_nodes(call, answer)
     left = without_lost(call, answer["topics"])
     if left and call.may_hide_topics:
-        left = await _shown(call, left, asked["topics"])
+        left = await _shown(call, left, requested["topics"])
     topics = await call.off_loop(len(others), with_rows, METADATA, call.version, listed, left)
     return answer | {"topics": topics}
 
@@ -159,7 +163,7 @@ async def _nodes(call: KafkaCall) -> Fields:
 async def _partitions(call: KafkaCall) -> Fields:
     """DescribeTopicPartitions: all topics are from the snapshot, and named ones from the node."""
     # What a client may do with each topic, the cluster alone knows if it is asked as the client.
-    operations = NOT_ASKED if front_of(call).forwards else TOPIC_OPERATIONS
+    operations = NOT_REQUESTED if front_of(call).forwards else TOPIC_OPERATIONS
     if not call.body["topics"]:
         return {"topics": await _listed(call, placed_described_family(operations, lost_nodes(call)))}
     names = list(dict.fromkeys(row["name"] for row in call.body["topics"]))
@@ -177,15 +181,15 @@ async def _listed(call: KafkaCall, family: Family) -> Encoded:
         return await call.services.topics.all_encoded(call, family, operations=True)
 
 
-async def _shown(call: KafkaCall, rows: list[Fields], asked: Sequence[Fields]) -> list[Fields]:
+async def _shown(call: KafkaCall, rows: list[Fields], requested: Sequence[Fields]) -> list[Fields]:
     """The rows of topics without the hidden ones; named hidden ones have an error.
 
     Of all topics a client sees the ones that it may list: to look one up takes its name.
     """
-    ids = {row.get("topic_id", ZERO_ID) for row in asked} - {ZERO_ID}
-    named = {row["name"] for row in asked}
+    ids = {row.get("topic_id", ZERO_ID) for row in requested} - {ZERO_ID}
+    named = {row["name"] for row in requested}
     names = [row["name"] for row in rows if row["name"]]
-    gone = await (hidden(call, names) if asked else left_out(call, names, action="list"))
+    gone = await (hidden(call, names) if requested else left_out(call, names, action="list"))
     shown: list[Fields] = []
     for row in rows:
         known = gone.get(row["name"] or "")
@@ -196,7 +200,7 @@ async def _shown(call: KafkaCall, rows: list[Fields], asked: Sequence[Fields]) -
             shown.append({"error_code": code, "topic_id": row["topic_id"], "name": None, "partitions": []})
         elif row["name"] in named:
             shown.append(_refused(row["name"], known.error, row["topic_authorized_operations"]))
-    return _in_order(shown, asked)
+    return _in_order(shown, requested)
 
 
 def _refused(name: str, error: ErrorCode, operations: int) -> Fields:
@@ -207,14 +211,14 @@ def _refused(name: str, error: ErrorCode, operations: int) -> Fields:
     return row
 
 
-def _in_order(rows: list[Fields], asked: Iterable[Fields]) -> list[Fields]:
+def _in_order(rows: list[Fields], requested: Iterable[Fields]) -> list[Fields]:
     """Rows with missing topics where the node has them, in the order asked: it has hidden ones among the existing ones.
 
     Of names they are last, and of ids first. The order of existing topics by ids is the one asked, too: of more than
     four a node's own depends on which of them exist (4.3.1).
     """
     turns: dict[Any, int] = {}
-    for turn, row in enumerate(asked):
+    for turn, row in enumerate(requested):
         topic_id = row.get("topic_id", ZERO_ID)
         turns.setdefault(row["name"] if topic_id == ZERO_ID else topic_id, turn)
 

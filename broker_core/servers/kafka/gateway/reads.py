@@ -135,7 +135,7 @@ class Kept(NamedTuple):
     its elements (``""``: the element itself), the array of the answer and the field there, and the kind of coordinator.
     """
 
-    asked: str
+    requested: str
     key: str
     answered: str
     name: str
@@ -155,7 +155,7 @@ async def by_coordinator(
     """
     refused = refused or partial(_refused, api)
     gone = partial(_gone, refused, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    things = call.body.get(kept.asked)
+    things = call.body.get(kept.requested)
     if call.node.of_cluster is not None or not things:
         return await ask(call, api, again=again)
     names = [kept.name_of(thing) for thing in things]
@@ -169,7 +169,7 @@ async def by_coordinator(
         nodes.setdefault(keepers.get(name), []).append(thing)
     # Any node has an error for a thing that no node keeps.
     parts = await beside(
-        part_of(call, api, node, {**call.body, kept.asked: some}, gone, again=again)
+        part_of(call, api, node, {**call.body, kept.requested: some}, gone, again=again)
         for node, some in nodes.items()
     )
     if len(parts) == 1:

@@ -16,7 +16,7 @@ from broker_core.servers.kafka.cluster.cluster_front import ClusterFront
 from broker_core.servers.kafka.gateway.hidden import DECODED
 from broker_core.servers.kafka.pages.answer_page import without_page
 from broker_core.servers.kafka.pages.page_shapes import shape_of
-from broker_core.servers.kafka.pages.raw_units import asked_path, raw_path
+from broker_core.servers.kafka.pages.raw_units import raw_path, requested_path
 from broker_core.servers.kafka.requests.call import CloseClient, KafkaCall, or_close
 from broker_core.servers.kafka.requests.config_resources import ConfigResourceType, broker_id
 from broker_core.servers.kafka.row_error import RowError, error_row
@@ -45,7 +45,7 @@ __all__ = [
     "Joined",
     "Refused",
     "ask",
-    "asked",
+    "ask_node",
     "beside",
     "by_controller",
     "by_their_nodes",
@@ -102,7 +102,7 @@ async def ask(
     """
     node = call.node.of_cluster
     with or_close():
-        return await asked(call, api, target if node is None else node, body, again=again)
+        return await ask_node(call, api, target if node is None else node, body, again=again)
 
 
 async def by_controller(
@@ -123,7 +123,7 @@ async def by_controller(
     node = call.node.of_cluster
     try:
         async with asyncio.timeout(_MOST_SECONDS):
-            return await asked(call, api, target if node is None else node, again=again)
+            return await ask_node(call, api, target if node is None else node, again=again)
     except (AnswerLost, TimeoutError):
         code = ErrorCode.REQUEST_TIMED_OUT
     except NotControllerException:
@@ -135,7 +135,7 @@ async def by_controller(
     return refused(call, error_row(code))
 
 
-async def asked(
+async def ask_node(
     call: KafkaCall, api: Api, target: Target, body: Fields | None = None, *, again: bool = True
 ) -> Fields:
     """The answer of ``target``. Raises :exc:`~broker_core.client.ClientError`."""
@@ -188,7 +188,7 @@ async def part_of(
     if node is None and call.node.of_cluster is not None:
         return await ask(call, api, body, again=again)
     try:
-        return await asked(call, api, ANY if node is None else node, body, again=again)
+        return await ask_node(call, api, ANY if node is None else node, body, again=again)
     except ClientError as failed:
         fields = gone_or_refused(failed, call if body is None else replace(call, body=body), gone)
     # As bytes, if the other nodes' parts stay bytes.
@@ -263,7 +263,7 @@ def reader_of_rows(api: Api) -> Callable[[Reader, int], Fields] | None:
         return None
 
     def read(reader: Reader, version: int) -> Fields:
-        path = asked_path(api, version)
+        path = requested_path(api, version)
         if path is None:
             return api.read_request(reader, version)
         return read_raw_request(path, api, reader, version)

@@ -176,12 +176,12 @@ def refusal_of(api: Api, shape: PageShape, body: Fields, error: ErrorCode, messa
 
     def rows(parent: Fields, depth: int) -> Iterator[Fields]:
         level = shape.answered[depth]
-        asked = next((each for each in shape.asked if each.keys.keys() <= level.keys.keys()), None)
-        for element in () if asked is None else parent.get(asked.array) or ():
-            assert asked is not None  # it has the elements
+        requested = next((each for each in shape.requested if each.keys.keys() <= level.keys.keys()), None)
+        for element in () if requested is None else parent.get(requested.array) or ():
+            assert requested is not None  # it has the elements
             row = {
                 level.keys[name]: element[inside] if inside else element
-                for name, inside in asked.keys.items()
+                for name, inside in requested.keys.items()
             }
             if shape.by_id:
                 row |= {shape.by_id: element[shape.by_id]}

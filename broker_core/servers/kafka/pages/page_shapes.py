@@ -57,7 +57,7 @@ class Level:
 class PageShape:
     """Places of wanted names, units and cursor in the requests and answers of one API.
 
-    ``fields`` are the cursor's. ``asked`` are the arrays of the request with the wanted names, each in the elements
+    ``fields`` are the cursor's. ``requested`` are the arrays of the request with the wanted names, each in the elements
     of the one before, and ``answered`` the arrays of the answer; units are the elements of the last one.
 
     ``refused`` is the array whose rows have the error of a request that is refused, ``None``: the answer as a whole.
@@ -65,7 +65,7 @@ class PageShape:
 
     fields: tuple[str, ...]
     answered: tuple[Level, ...]
-    asked: tuple[Level, ...] = ()
+    requested: tuple[Level, ...] = ()
     refused: int | None = None
     #: A field of the request that is the first one of all cursors.
     of_body: str = ""
@@ -86,15 +86,15 @@ class PageShape:
     #: The place before all others.
     beginning: Key = field(init=False)
     #: The fields by which the request's arrays have the answer's order; ``None`` if they do not.
-    asked_fields: tuple[str, ...] | None = field(init=False)
+    requested_fields: tuple[str, ...] | None = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "beginning", tuple(_BEGINNINGS.get(each, "") for each in self.fields))
         object.__setattr__(self, "order", ordered(self.fields))
-        asked = tuple(key for level in self.asked for key in level.keys)
-        asked = (self.of_body, *asked) if self.of_body else asked
-        fits = asked and asked == self.order[: len(asked)]
-        object.__setattr__(self, "asked_fields", asked if fits else None)
+        requested = tuple(key for level in self.requested for key in level.keys)
+        requested = (self.of_body, *requested) if self.of_body else requested
+        fits = requested and requested == self.order[: len(requested)]
+        object.__setattr__(self, "requested_fields", requested if fits else None)
 
     def order_of(
         self,

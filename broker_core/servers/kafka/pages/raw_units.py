@@ -17,7 +17,7 @@ from broker_core.servers.kafka.pages.answer_page import UnitPlace
 from broker_core.servers.kafka.pages.page_shapes import PageShape, arrays_of
 from broker_core.wire.kafka import Api, Buffer, Encoded, Fields, RawPath, RawRows, has_rows
 
-__all__ = ["FEW_PIECES", "RawUnits", "asked_path", "asked_shape", "kept_size", "raw_path"]
+__all__ = ["FEW_PIECES", "RawUnits", "kept_size", "raw_path", "requested_path", "requested_shape"]
 
 _Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -49,19 +49,19 @@ def raw_path(api: Api, version: int) -> RawPath | None:
 
 
 @lru_cache(maxsize=256)
-def asked_shape(api: Api, version: int) -> PageShape | None:
+def requested_shape(api: Api, version: int) -> PageShape | None:
     """The names in a request as the units of a shape of their own; ``None`` if it names nothing."""
     shape = arrays_of(api, version)
-    if not shape.asked or shape.of_body or shape.as_kafka:
+    if not shape.requested or shape.of_body or shape.as_kafka:
         return None
-    keys = tuple(key for level in shape.asked for key in level.keys)
-    return PageShape(keys, shape.asked)
+    keys = tuple(key for level in shape.requested for key in level.keys)
+    return PageShape(keys, shape.requested)
 
 
 @lru_cache(maxsize=256)
-def asked_path(api: Api, version: int) -> RawPath | None:
+def requested_path(api: Api, version: int) -> RawPath | None:
     """The fields to note of the names in a request; ``None`` for a version that asks in another way."""
-    shape = asked_shape(api, version)
+    shape = requested_shape(api, version)
     if shape is None:
         return None
     path = tuple((level.array, tuple(level.keys.values())) for level in shape.answered)
@@ -266,12 +266,12 @@ class RawUnits:
             first, final, rows_below = first[is_there], final[is_there], rows_below[is_there]
             rows = at[first]
             inner, tails = np.asarray(level.inner)[rows], np.asarray(level.tails)[rows]
-            counts, behind_length = np.asarray(level.counts)[rows], self._behind_lengths[depth][rows]
+            counts, suffix_length = np.asarray(level.counts)[rows], self._suffix_lengths[depth][rows]
             is_whole = rows_below == counts
             head, tail = 2 * depth, 3 * last - depth
             begins[first, head], ends[first, head] = np.asarray(level.starts)[rows], inner
             begins[first, head + 1] = np.where(is_whole, inner, _COUNT - rows_below)
-            ends[first, head + 1] = np.where(is_whole, behind_length, _COUNT + 1)
+            ends[first, head + 1] = np.where(is_whole, suffix_length, _COUNT + 1)
             begins[final, tail], ends[final, tail] = tails, self.rows.ends[depth][rows]
         is_there = slots[-1] >= 0
         rows = slots[-1][is_there]
@@ -284,7 +284,7 @@ class RawUnits:
         return int(firsts[0].sum()), found, until
 
     @cached_property
-    def _behind_lengths(self) -> list[_Array]:
+    def _suffix_lengths(self) -> list[_Array]:
         """By level but the last the offsets after the lengths of the arrays in its rows."""
         found = []
         for level, below in pairwise(self.rows.levels):

@@ -19,7 +19,7 @@ from broker_core.servers.kafka.pages.answer_page import AnswerPage, Key, UnitPla
 from broker_core.servers.kafka.pages.kept_answers import AnswerAhead, KeptRequest
 from broker_core.servers.kafka.pages.page_rows import Item, item_runs, items_of, message_of
 from broker_core.servers.kafka.pages.page_shapes import PageShape
-from broker_core.servers.kafka.pages.raw_units import RawUnits, asked_shape, kept_size
+from broker_core.servers.kafka.pages.raw_units import RawUnits, kept_size, requested_shape
 from broker_core.servers.kafka.requests.call import KafkaCall
 from broker_core.servers.kafka.requests.page_parts import UnitRange, size_of, units_of
 from broker_core.wire.kafka import ZERO_ID, Api, Fields, RawRows
@@ -63,14 +63,14 @@ class PageRequest(Protocol):
 
 async def page_request(call: KafkaCall, api: Api, shape: PageShape, page: AnswerPage) -> PageRequest:
     """The names in a request; none if it asks for all, or for topics by their ids."""
-    rows = call.body[shape.asked[0].array] if shape.asked else None
+    rows = call.body[shape.requested[0].array] if shape.requested else None
     front = call.services.front
     kept = None if front is None or not rows else front.kept_request(call.asker, rows)
     if not rows:
         return _Decoded(call, shape, page, [])
     if shape.by_id and kept is None and await call.off_loop(len(rows), are_by_id, shape, rows):
         return _Decoded(call, shape, page, [])
-    own = asked_shape(api, call.version)
+    own = requested_shape(api, call.version)
     if isinstance(rows, RawRows) and own is not None:
         units = await units_of(call, own, rows) if kept is None else kept.units
         start = None if page.start is None else _own_place(shape, own, page.start)
@@ -81,7 +81,7 @@ async def page_request(call: KafkaCall, api: Api, shape: PageShape, page: Answer
                 _keep(call, page, rows, units, is_open=is_open)
             return _Bytes(call, api, shape, page, own, units, is_open=is_open, kept=kept)
     items = await call.off_loop(
-        size_of(rows), items_of, shape, shape.asked, call.body, page, shape.asked_fields
+        size_of(rows), items_of, shape, shape.requested, call.body, page, shape.requested_fields
     )
     return _Decoded(call, shape, page, items)
 
@@ -119,7 +119,7 @@ class _Decoded:
 
     def parts(self) -> Iterator[Sequence[Item]]:
         shape, start = self._shape, self._page.start
-        fields = shape.asked_fields
+        fields = shape.requested_fields
         wanted = self._items
         if start is not None and fields is not None:
             begin = shape.order_of(start.key, start.topic_id, fields)
@@ -135,7 +135,7 @@ class _Decoded:
         answered as often as the row was asked for, if there are two of one name.
         """
         refused = self._shape.refused
-        if refused is None or refused + 1 == len(self._shape.asked):
+        if refused is None or refused + 1 == len(self._shape.requested):
             return _order
         depth = refused + 1
         rows: dict[Key, set[int]] = {}
@@ -150,7 +150,7 @@ class _Decoded:
         if not item.is_row:
             return None
         shape = self._shape
-        named = bool(shape.of_body) + sum(len(level.keys) for level in shape.asked[: len(item.path)])
+        named = bool(shape.of_body) + sum(len(level.keys) for level in shape.requested[: len(item.path)])
         return len(shape.order_of(item.place.key, item.place.topic_id, fields[:named]))
 
     def ahead(self, part: Sequence[Item]) -> None:
@@ -169,7 +169,7 @@ class _Decoded:
 
     async def body(self, part: Sequence[Item]) -> Fields:
         taken = [(item, None) for item in part]
-        return await self._call.off_loop(len(part), message_of, self._call.body, self._shape.asked, taken)
+        return await self._call.off_loop(len(part), message_of, self._call.body, self._shape.requested, taken)
 
 
 class _Bytes:
@@ -211,7 +211,7 @@ class _Bytes:
 
     def _low(self) -> int:
         start = self._page.start
-        if start is None or self._shape.asked_fields is None:
+        if start is None or self._shape.requested_fields is None:
             return 0
         return self._units.before(_own_place(self._shape, self._own, start), open_rows=True) or 0
 
@@ -236,7 +236,7 @@ class _Bytes:
     @property
     def _is_whole(self) -> bool:
         """Whether each page is asked for by all names: what they have is not in their order, or may be nothing."""
-        return self._shape.asked_fields is None or self._shape.sparse
+        return self._shape.requested_fields is None or self._shape.sparse
 
     def _step(self) -> int:
         """The items to ask for: as many as fill the page, if each has as much as the ones until now."""
@@ -293,8 +293,8 @@ class _Bytes:
             if self._kept is not None:
                 self._kept.has_room = False  # what is not kept need not be asked for
             return None
-        asked = weakref.ref(self._units.rows)
-        kept = AnswerAhead(fields, permit, rows=asked, question=question, part=part)
+        requested = weakref.ref(self._units.rows)
+        kept = AnswerAhead(fields, permit, rows=requested, question=question, part=part)
         front.aheads.keep(call.asker.connection, kept, began, mark)
         return kept
 

@@ -127,49 +127,49 @@ class _Paging:
     async def answer(self) -> Fields:
         """The answer. Raises :exc:`_Refused` for a cursor of another request."""
         shape, page = self._shape, self._page
-        asked = await page_request(self._call, self._row.api, shape, page)
-        self._check(asked)
+        requested = await page_request(self._call, self._row.api, shape, page)
+        self._check(requested)
         if shape.one_each:
-            fields = await self._part(asked, asked.filling())
+            fields = await self._part(requested, requested.filling())
             rows = fields[shape.answered[0].array]
             units = RawUnits.of(shape, rows) if isinstance(rows, RawRows) else None
             if units is not None:
                 fields = {**fields, shape.answered[0].array: units.encoded(0, len(units))}
         else:
-            found = await self._filled(asked) or await self._found(asked)
+            found = await self._filled(requested) or await self._found(requested)
             while found is None:
-                found = await self._found(asked)
+                found = await self._found(requested)
             fields = found
         return {**fields, "next_cursor": page.next_cursor}
 
-    def _check(self, asked: PageRequest) -> None:
+    def _check(self, requested: PageRequest) -> None:
         start, shape = self._page.start, self._shape
         if start is None:
             return
         first = start.key[0]
-        if (asked or shape.of_body) and (first or shape.as_kafka):
+        if (requested or shape.of_body) and (first or shape.as_kafka):
             is_body = shape.of_body and first == self._call.body[shape.of_body]
-            if not is_body and not asked.has(first):
+            if not is_body and not requested.has(first):
                 raise _Refused("its cursor names nothing that is asked for")
         is_own = self._call.services.front is None
         if is_own and shape.fields[-1] == "log_dir" and utf16_key(start.key[2]) > utf16_key(LOG_DIR):
             # The one directory is before it.
             self._page.start = start._replace(key=(first, start.key[1] + 1, ""))
 
-    async def _filled(self, asked: PageRequest) -> Fields | None:
+    async def _filled(self, requested: PageRequest) -> Fields | None:
         """The page, if the handler itself fills it with the named items."""
         fill = self._row.fill
-        rows = None if fill is None or not len(asked) else self._call.body[self._shape.asked[0].array]
+        rows = None if fill is None or not len(requested) else self._call.body[self._shape.requested[0].array]
         return await fill(self._call, rows) if fill is not None and isinstance(rows, RawRows) else None
 
-    async def _found(self, asked: PageRequest) -> Fields | None:
+    async def _found(self, requested: PageRequest) -> Fields | None:
         """The page; ``None`` if it has to begin anew, since its first topic was recreated meanwhile."""
         shape, page = self._shape, self._page
         begun = page.start
         topics = await self._cluster_topics()
         parts = PageParts(self._call, shape, page)
-        for number, part in enumerate(asked.parts()):
-            part_of_page = self._added(parts, asked, part, topics)
+        for number, part in enumerate(requested.parts()):
+            part_of_page = self._added(parts, requested, part, topics)
             if number or topics is None or self._is_first_of_topic:
                 fields = await part_of_page
             else:
@@ -186,7 +186,7 @@ class _Paging:
                 return fields if begun is None else _without_empty(fields)
             if topics is None and self._is_made_anew():
                 return None
-            asked.answered(parts.size, parts.nbytes)
+            requested.answered(parts.size, parts.nbytes)
             if page.following is not None:
                 break
         if page.following is not None and topics is not None:
@@ -200,11 +200,11 @@ class _Paging:
         return await parts.message()
 
     async def _added(
-        self, parts: PageParts, asked: PageRequest, part: Any, topics: ClusterTopics | None
+        self, parts: PageParts, requested: PageRequest, part: Any, topics: ClusterTopics | None
     ) -> Fields:
         """The answer to a part of the request, of which the page has got its units, unless it is filled already."""
         page = self._page
-        fields = await (self._part(asked, part) if len(asked) else self._row.answered(self._call))
+        fields = await (self._part(requested, part) if len(requested) else self._row.answered(self._call))
         if page.whole is not None:
             page.whole.topics = page.whole.topics or topics
         if _is_refused(self._shape, fields) or page.is_filled:
@@ -291,15 +291,15 @@ class _Paging:
         rows = await call.services.named.by_name(replace(call, page=None), wanted, operation=None)
         return {name for name, row in zip(wanted, rows, strict=True) if row.error}
 
-    async def _part(self, asked: PageRequest, part: Any) -> Fields:
+    async def _part(self, requested: PageRequest, part: Any) -> Fields:
         """The handler's answer to a part of the request."""
         page, front = self._page, self._call.services.front
-        page.whole = asked.ahead(part)
+        page.whole = requested.ahead(part)
         if page.whole is not None:
             return page.whole.fields
         began, mark = asyncio.get_running_loop().time(), 0 if front is None else front.aheads.mark
-        fields = await self._row.answered(replace(self._call, body=await asked.body(part)))
-        page.whole = asked.keep(part, fields, began, mark) or page.whole
+        fields = await self._row.answered(replace(self._call, body=await requested.body(part)))
+        page.whole = requested.keep(part, fields, began, mark) or page.whole
         return fields
 
     def _is_made_anew(self) -> bool:

@@ -73,7 +73,7 @@ class RequestJob:
         return asyncio.get_running_loop().time() - self._call.began
 
     @property
-    def _tells_throttle(self) -> bool:
+    def _reports_throttle(self) -> bool:
         return self._row.api.response.has("throttle_time_ms", self._call.version)
 
     async def _answered(self) -> OutgoingAnswer:
@@ -97,7 +97,7 @@ class RequestJob:
                         call.turn.spent(sum(map(len, pieces)))
                         throttle = min(call.turn.debt, _MOST_THROTTLED)
                         # A released answer cannot be framed again: instead, its client is not read for as long.
-                        if throttle > 0 and call.size <= LARGE and self._tells_throttle:
+                        if throttle > 0 and call.size <= LARGE and self._reports_throttle:
                             fields = {**fields, "throttle_time_ms": math.ceil(throttle * 1000)}
                             pieces = await self._framed(fields)
                     # A view is of a table, which has permits of its own, or of data for which the call holds permits.

@@ -214,12 +214,12 @@ class SaslSession:
             self._admission.sessions.put(self._asker, ClientCredentials(attempt.method, attempt.data))
         if self._live is not None:
             self._live.cancel()
-        self._live = self._admission.live.begin(admitted, self._ended, self._stands)
+        self._live = self._admission.live.begin(admitted, self._ended, self._is_still_valid)
         if principal.expires_at is None:
             return 0
         return max(1, int((principal.expires_at - time.time()) * 1000))
 
-    def _stands(self) -> bool:
+    def _is_still_valid(self) -> bool:
         """Whether the mechanism by which the client was let in is one still."""
         return self._mechanism in self._mechanisms()
 

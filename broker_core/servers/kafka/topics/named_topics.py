@@ -80,10 +80,10 @@ class NamedTopics:
         if len(names) > FEW_TOPICS:
             return None
         if ids:
-            found = self._find.now(self._asked(caller, of_ids=True), (), ids)
+            found = self._find.now(self._asker_of(caller, of_ids=True), (), ids)
             return None if found is None else _noted(caller, list(map(_of_id, ids, found)))
         topics = _topics(caller, names)
-        found = self._find.now(self._asked(caller), list(topics.values())) if topics else []
+        found = self._find.now(self._asker_of(caller), list(topics.values())) if topics else []
         if found is None:
             return None
         return _noted(caller, self._rows(caller, Operation.DESCRIBE, names, topics, found))
@@ -103,13 +103,13 @@ class NamedTopics:
         ACLs have to allow ``operation`` (``None``: no ACLs are asked), gates the ``action``, and rules that or
         ``rules``.
         """
-        asked = self._asked(caller, operation, action, wants, rules)
+        requested = self._asker_of(caller, operation, action, wants, rules)
         rows: list[NamedTopic] = []
         for low in range(0, len(names), _READ):
             await loop_turn().time()
             some = names[low : low + _READ]
             topics = _topics(caller, some)
-            found = await self._find.by_name(asked, list(topics.values())) if topics else ()
+            found = await self._find.by_name(requested, list(topics.values())) if topics else ()
             rows += self._rows(caller, operation, some, topics, found)
         return _noted(caller, rows)
 
@@ -122,10 +122,10 @@ class NamedTopics:
         rules: str | None = None,
     ) -> list[NamedTopic]:
         """Topics by their ids. One that is not there, hidden or of another namespace is 100, before ACLs."""
-        asked = self._asked(caller, operation, rules=rules, of_ids=True)
-        return _noted(caller, list(map(_of_id, ids, await self._find.by_id(asked, ids))))
+        requested = self._asker_of(caller, operation, rules=rules, of_ids=True)
+        return _noted(caller, list(map(_of_id, ids, await self._find.by_id(requested, ids))))
 
-    def _asked(
+    def _asker_of(
         self,
         caller: Caller,
         operation: Operation | None = Operation.DESCRIBE,

@@ -33,10 +33,10 @@ class TopicToCreate(NamedTuple):
         return 1 + self.partitions + len(self.configs)
 
 
-def check_partitions(asked: Sequence[Fields], kafka: KafkaSettings) -> None:
+def check_partitions(requested: Sequence[Fields], kafka: KafkaSettings) -> None:
     """Raise the error of all rows of a request that asks for too many partitions."""
     total = 0
-    for row in asked:
+    for row in requested:
         usual = kafka.num_partitions if row["num_partitions"] == -1 else row["num_partitions"]
         total += len(row["assignments"] or ()) or usual
         if total > _MOST_PARTITIONS:
@@ -97,8 +97,8 @@ def _configs(
 def _counted(
     row: Fields, name: TopicName, configs: Mapping[str, str], kafka: KafkaSettings
 ) -> TopicToCreate | RowError:
-    asked, partitions = row["replication_factor"], row["num_partitions"]
-    if asked < -1 or asked == 0:
+    requested, partitions = row["replication_factor"], row["num_partitions"]
+    if requested < -1 or requested == 0:
         return RowError(
             ErrorCode.INVALID_REPLICATION_FACTOR,
             "Replication factor must be larger than 0, or -1 to use the default value.",
@@ -107,7 +107,7 @@ def _counted(
         return RowError(
             ErrorCode.INVALID_PARTITIONS, "Number of partitions was set to an invalid non-positive value."
         )
-    replicas = kafka.replication_factor if asked == -1 else asked
+    replicas = kafka.replication_factor if requested == -1 else requested
     if replicas > 1 and kafka.replication == "strict":
         return RowError(
             ErrorCode.INVALID_REPLICATION_FACTOR,
@@ -116,7 +116,7 @@ def _counted(
             "directories cordoned.",
         )
     count = kafka.num_partitions if partitions == -1 else partitions
-    return TopicToCreate(name, count, replicas, None if asked == -1 else asked, configs)
+    return TopicToCreate(name, count, replicas, None if requested == -1 else requested, configs)
 
 
 def _assigned(

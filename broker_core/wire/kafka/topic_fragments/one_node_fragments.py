@@ -6,7 +6,7 @@ from functools import lru_cache, partial
 from typing import Final
 
 from broker_core.kafka.acls import TOPIC_OPERATIONS, ResourceType
-from broker_core.wire.kafka.known_apis import NOT_ASKED
+from broker_core.wire.kafka.known_apis import NOT_REQUESTED
 from broker_core.wire.kafka.topic_fragments.family import Family, Layout, partition_block
 from broker_core.wire.kafka.writer import Encoded, Numbered, unsigned_varint
 
@@ -49,9 +49,9 @@ def family_version(version: int) -> int:
     return max(each for each in _FIRSTS if each <= version)
 
 
-def metadata_family(version: int, node_id: int, operations: int = NOT_ASKED) -> Family:
+def metadata_family(version: int, node_id: int, operations: int = NOT_REQUESTED) -> Family:
     """The family of a version, with the given authorized operations."""
-    return _family(family_version(version), node_id, operations if version >= 8 else NOT_ASKED)
+    return _family(family_version(version), node_id, operations if version >= 8 else NOT_REQUESTED)
 
 
 @lru_cache(maxsize=256)

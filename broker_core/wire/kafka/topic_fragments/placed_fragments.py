@@ -20,7 +20,7 @@ from broker_core.listing import TopicChunk, TopicRow
 from broker_core.names import column_data
 from broker_core.wire.kafka.api import Api
 from broker_core.wire.kafka.fields import Fields
-from broker_core.wire.kafka.known_apis import NOT_ASKED
+from broker_core.wire.kafka.known_apis import NOT_REQUESTED
 from broker_core.wire.kafka.reader import MalformedMessage, Reader, varint
 from broker_core.wire.kafka.topic_fragments.family import Family, Layout
 from broker_core.wire.kafka.topic_fragments.one_node_fragments import family_version
@@ -194,14 +194,14 @@ def _partition_size(data: bytes, at: int) -> int:
 
 @lru_cache(maxsize=64)
 def placed_metadata_family(
-    version: int, operations: int = NOT_ASKED, lost: frozenset[int] = frozenset()
+    version: int, operations: int = NOT_REQUESTED, lost: frozenset[int] = frozenset()
 ) -> Family:
     """The family of a version, for chunks with placements, with the given authorized operations.
 
     Clients cannot reach the nodes ``lost``: partitions that they lead have no leader, and their replicas are offline.
     """
     first = family_version(version)
-    return _family(first, operations if version >= 8 else NOT_ASKED, lost)
+    return _family(first, operations if version >= 8 else NOT_REQUESTED, lost)
 
 
 @lru_cache(maxsize=64)
@@ -237,7 +237,7 @@ class _PlacedLayout(Layout):
     """The layout of topics whose tails are made from their placements."""
 
     version: int = 0
-    operations: int = NOT_ASKED
+    operations: int = NOT_REQUESTED
     remake: _Remake | None = None
     lost: frozenset[int] = frozenset()
 

@@ -144,7 +144,7 @@ class TopicsListener:
         broken = asyncio.Event()
         try:
             connection.add_termination_listener(lambda _connection: broken.set())
-            await connection.add_listener(CHANNEL, self._heard)
+            await connection.add_listener(CHANNEL, self._received)
             # After LISTEN, so that no change falls in between.
             moved = await self._reread(connection)
             self.connected = True
@@ -181,7 +181,7 @@ class TopicsListener:
         self.caught_up += moved
         return moved
 
-    def _heard(self, _connection: Any, _pid: int, _channel: str, payload: str) -> None:
+    def _received(self, _connection: Any, _pid: int, _channel: str, payload: str) -> None:
         hint = parse_hint(payload)
         if hint is None:
             self.ignored += 1

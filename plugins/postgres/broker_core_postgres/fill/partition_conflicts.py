@@ -41,7 +41,7 @@ _DROP_ALONE: Final = """DELETE FROM pg_temp.broker_core_staged s USING pg_temp.b
     WHERE b.alone AND s.topic IS NULL AND s.domain = b.domain AND s.local_name = b.topic"""
 
 # Properties alone, for topics with partitions in the database: they go to all names that it lists.
-_TELL: Final = f"""WITH alone AS (
+_PROPERTIES_ALONE: Final = f"""WITH alone AS (
         DELETE FROM pg_temp.broker_core_staged s
         WHERE s.topic IS NULL AND NOT s.stated AND EXISTS ({_PARTITIONS.format("s", "local_name")})
         RETURNING s.domain, s.local_name, s.properties
@@ -88,7 +88,7 @@ async def resolve_conflicts(connection: Any, namespace: str, *, add: bool, both:
         await connection.execute(_DROP_ALONE)
         await connection.execute("DROP TABLE pg_temp.broker_core_both")
     if add and alone:
-        await connection.execute(_TELL, namespace)
+        await connection.execute(_PROPERTIES_ALONE, namespace)
     if add:
         await _refuse(connection, _REFUSED, namespace)
 

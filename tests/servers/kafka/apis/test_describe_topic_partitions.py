@@ -7,7 +7,13 @@ from broker_core import TopicListingResult
 from broker_core.catalog import SqliteCatalog
 from broker_core.servers.kafka.apis.describe_topic_partitions import DESCRIBE_TOPIC_PARTITIONS_ROW
 from broker_core.servers.kafka.requests.paged_requests import with_pages
-from broker_core.wire.kafka import DESCRIBE_TOPIC_PARTITIONS, NOT_ASKED, Fields, read_response, response_frame
+from broker_core.wire.kafka import (
+    DESCRIBE_TOPIC_PARTITIONS,
+    NOT_REQUESTED,
+    Fields,
+    read_response,
+    response_frame,
+)
 from tests.support.kafka_calls import NotX, call_of, services_of
 from tests.support.kafka_serving import kafka_broker, raw_client
 from tests.support.kafka_topics import create, kafka_topics
@@ -68,7 +74,7 @@ async def test_a_cursor_that_cannot_be_is_refused(catalog: SqliteCatalog) -> Non
     for cursor in (("a", -1), ("b", 0)):
         answer = await ask(catalog, ["a", "a"], cursor=cursor)
         assert shown(answer) == ([("a", 42, []), ("a", 42, [])], None)
-        assert answer["topics"][0]["topic_authorized_operations"] == NOT_ASKED
+        assert answer["topics"][0]["topic_authorized_operations"] == NOT_REQUESTED
     assert shown(await ask(catalog, [], cursor=("a", -1))) == ([], None)
 
 

@@ -14,7 +14,7 @@ from broker_core import TopicListingResult
 from broker_core.catalog import SqliteCatalog, parse_topic_id, topic_id_text
 from broker_core.servers.kafka.apis.metadata import METADATA_ROW
 from broker_core.servers.kafka.large_requests import SLICE
-from broker_core.wire.kafka import METADATA, NOT_ASKED, ZERO_ID, ErrorCode, Fields
+from broker_core.wire.kafka import METADATA, NOT_REQUESTED, ZERO_ID, ErrorCode, Fields
 from tests.support.api_serving import NAMESPACE, api_served
 from tests.support.kafka_calls import call_of, services_of
 from tests.support.kafka_page_rows import ClusterRows
@@ -45,7 +45,7 @@ async def test_all_topics_in_every_version(catalog: SqliteCatalog) -> None:
                 }
                 for name, row in rows.items():
                     assert row["topic_id"] == (ids[name] if version >= 10 else ZERO_ID)
-                    assert row["topic_authorized_operations"] == (3576 if version >= 8 else NOT_ASKED)
+                    assert row["topic_authorized_operations"] == (3576 if version >= 8 else NOT_REQUESTED)
 
 
 async def test_some_topics_by_name_and_none_created(catalog: SqliteCatalog) -> None:
@@ -102,7 +102,7 @@ async def test_the_operations_of_the_cluster_are_told_from_8_to_10(catalog: Sqli
             for version in (7, 8, 10, 11):
                 asked = {"topics": [{"name": "a"}], "include_cluster_authorized_operations": True}
                 told = (await client.ask(METADATA, version, asked))["cluster_authorized_operations"]
-                assert told == (8096 if version in {8, 10} else NOT_ASKED)
+                assert told == (8096 if version in {8, 10} else NOT_REQUESTED)
 
 
 @pytest.mark.parametrize("version", [0, 1, 13])

@@ -20,7 +20,7 @@ from broker_core.wire.kafka import (
     LIST_OFFSETS,
     LIST_TOPICS,
     METADATA,
-    NOT_ASKED,
+    NOT_REQUESTED,
     OFFSET_FETCH,
 )
 from tests.support.kafka_gateway import NAMESPACE, Cluster, Secrets, gateway
@@ -180,7 +180,7 @@ async def test_of_a_missing_or_hidden_topic_clients_are_told_the_operations_that
                 found.append({row["name"]: row["topic_authorized_operations"] for row in rows})
             assert found[0] == found[1], (api.name, version)
             always = api is DESCRIBE_TOPIC_PARTITIONS
-            assert set(found[1].values()) == {3576 if wanted or always else NOT_ASKED}
+            assert set(found[1].values()) == {3576 if wanted or always else NOT_REQUESTED}
 
 
 async def test_of_many_named_topics_the_listed_ones_are_not_asked_about_one_by_one(

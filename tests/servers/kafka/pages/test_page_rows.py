@@ -21,6 +21,6 @@ def test_a_long_name_is_made_a_key_once_for_all_its_partitions() -> None:
     kind = shape(DESCRIBE_PRODUCERS, 0)
     asked: Fields = {"topics": [{"name": "é" * 1000, "partition_indexes": list(range(1000))}]}
     page = AnswerPage(kind.fields, kind.beginning, 7, None)
-    items = items_of(kind, kind.asked, asked, page)
+    items = items_of(kind, kind.requested, asked, page)
     assert len(items) == 1000
     assert len({id(item.order[0]) for item in items}) == 1

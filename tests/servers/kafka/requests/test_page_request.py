@@ -8,7 +8,7 @@ import pytest
 
 from broker_core.servers.kafka.pages.answer_page import AnswerPage, UnitPlace
 from broker_core.servers.kafka.pages.page_shapes import shape_of
-from broker_core.servers.kafka.pages.raw_units import asked_path
+from broker_core.servers.kafka.pages.raw_units import requested_path
 from broker_core.servers.kafka.requests.page_request import page_request
 from broker_core.wire.kafka import (
     DESCRIBE_CONFIGS,
@@ -77,7 +77,7 @@ async def _bodies(api: Api, version: int, body: Fields, page: AnswerPage) -> tup
 @pytest.mark.parametrize("case", _CASES, ids=lambda case: f"{case[0].name}-{case[1]}")
 async def test_nodes_are_asked_the_same(case: tuple[Api, int, Fields, tuple[object, ...]]) -> None:
     api, version, body, key = case
-    shape, path = shape_of(api, version), asked_path(api, version)
+    shape, path = shape_of(api, version), requested_path(api, version)
     assert shape is not None
     assert path is not None
     for limit in (1, 3, 1000):
@@ -118,7 +118,7 @@ async def test_no_more_is_asked_for_than_fills_the_page(each: int) -> None:
     groups = [{"group_id": f"group-{number:05}", "topics": None} for number in range(2_000)]
     writer = Writer()
     OFFSET_FETCH.write_request(writer, {"groups": groups}, 8)
-    path, shape = asked_path(OFFSET_FETCH, 8), shape_of(OFFSET_FETCH, 8)
+    path, shape = requested_path(OFFSET_FETCH, 8), shape_of(OFFSET_FETCH, 8)
     assert path is not None
     assert shape is not None
     raw = read_raw_request(path, OFFSET_FETCH, Reader(writer.joined()), 8)

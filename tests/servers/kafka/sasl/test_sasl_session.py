@@ -331,7 +331,7 @@ def test_a_stranger_has_a_minute_whatever_it_says(logins: Logins) -> None:
     client = Client(logins)
     ends = []
     for _ in range(2):
-        client.handler.heard = True
+        client.handler.has_received = True
         ends.append(client.handler.tick(quiet=True))
     assert ends[0] is None
     assert isinstance(ends[1], Closing)

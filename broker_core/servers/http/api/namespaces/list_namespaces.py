@@ -45,7 +45,7 @@ __all__ = [
 _READ: Final = 2000
 _DECIDED: Final = 100
 #: Namespaces that gates are asked about before a look whether the page is full.
-_ASKED: Final = 16
+_AT_A_TIME: Final = 16
 
 _log = structlog.get_logger(__name__)
 
@@ -324,7 +324,7 @@ async def _allowed(request: ApiRequest, names: Sequence[str], most: int) -> list
     pipeline, asker = request.services.pipeline, request.asker
     listed, has_gates = pipeline.authorization.listed, pipeline.dispatcher.has_gates
     found: list[NamespaceName] = []
-    few = _ASKED if has_gates else _DECIDED
+    few = _AT_A_TIME if has_gates else _DECIDED
     for first in range(0, len(names), few):
         await loop_turn().time()
         allowed = (name for name in names[first : first + few] if listed(asker, name) is not False)

@@ -26,7 +26,7 @@ from broker_core.servers.http.api.problem_details import refused
 from broker_core.servers.http.api.services import ApiServices, needs_changes
 from broker_core.servers.http.api.topic_object import TOPIC_ID_PATTERN
 from broker_core.servers.http.api.writes.change_topic import NAMESPACE_VERSION
-from broker_core.service import MOST_ASKED, MOST_BYTES, BodyTooLarge
+from broker_core.service import MOST_AUTHORIZED, MOST_BYTES, BodyTooLarge
 
 __all__ = ["operations"]
 
@@ -130,7 +130,7 @@ def operations(_services: ApiServices) -> list[HttpOperation]:
             "by those of the line, if it has some. The last line of a topic counts. A wrong line is a 400 with its "
             "number in `line`. The body may be compressed with gzip. With exact and max_deletions, an empty "
             "one empties the namespace. If plugins authorize, they are asked about the namespace and about each "
-            f"topic that is brought or deleted, of which there may be {MOST_ASKED} each.",
+            f"topic that is brought or deleted, of which there may be {MOST_AUTHORIZED} each.",
             parameters=(_EXACT, _MOST),
             body=Body(
                 {_NDJSON: _LINES},
