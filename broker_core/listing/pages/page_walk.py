@@ -71,13 +71,13 @@ def page_order(key: pa.LargeBinaryArray, numbers: Array | None) -> Array | None:
     if _ascends(before, same, numbers).all():
         return None
     if (before | same).all():  # the names of each topic are together, as a rule
-        order, behind = np.arange(len(key)), before
+        order, begins = np.arange(len(key)), before
     else:
         order = sorted_rows(key)
-        behind, _ = _neighbours(key.take(pa.array(order)))
+        begins, _ = _neighbours(key.take(pa.array(order)))
     if numbers is None:
         return order
-    topic = np.concatenate(([0], np.cumsum(behind)))
+    topic = np.concatenate(([0], np.cumsum(begins)))
     ordered: Array = order[np.lexsort((numbers[order], topic))]
     return ordered
 
@@ -330,8 +330,8 @@ class PageBlock:
         least = pa.scalar(self._start.key, pa.large_binary())
         keep: Array = pc.greater_equal(key, least).to_numpy(zero_copy_only=False)
         if self._following is not None:  # some names between partitions look like partitions
-            behind = pa.scalar(self._following.key, pa.large_binary())
-            keep = keep & pc.less(key, behind).to_numpy(zero_copy_only=False)
+            following = pa.scalar(self._following.key, pa.large_binary())
+            keep = keep & pc.less(key, following).to_numpy(zero_copy_only=False)
         if self._start.number > NO_PARTITION:
             same = pc.equal(key, least).to_numpy(zero_copy_only=False)
             own = np.full(len(key), NO_PARTITION) if numbers is None else numbers
