@@ -329,7 +329,7 @@ class _Watch:
         self.misfits += 1
         if self.misfits == _MISFITS:
             _log.warning(
-                "what is told of the topics of %s does not fit: they are asked for each period from now on",
+                "updates of the topics of %s do not fit: the server is asked each period from now on",
                 quoted(self._discovery.pattern),
             )
             self._say(False)

@@ -88,7 +88,7 @@ class AuthorizationSettings(Table):
     mode: Literal["auto", "rules", "allow"] = Field(
         default="auto",
         description="rules: what neither super_roles nor a rule allows is denied; allow: everybody may do everything, "
-        "which is an error with authentication; auto: rules where there is authentication, a super role or a rule, "
+        "which is an error with authentication; auto: rules if there is authentication, a super role or a rule, "
         "else allow.",
     )
     super_roles: tuple[str, ...] = Field(default=(), description="Roles that may do everything.")

@@ -121,7 +121,7 @@ class UpstreamSettings(Table):
 
     service_url: str = Field(
         description="pulsar://HOST:PORT or pulsar+ssl://HOST:PORT of the brokers that lookups are relayed to, and that "
-        "list topics where no plugin answers."
+        "list topics if no plugin answers."
     )
     forward: Literal["gateway", "client"] = Field(
         default="gateway",

@@ -329,7 +329,7 @@ class NodeConnection:
                         f"{self._options.max_answer} are taken"
                     )
                 if not self._under_way:
-                    raise UnexpectedAnswer(f"{self._shown} answered what nobody asked")
+                    raise UnexpectedAnswer(f"{self._shown} sent an answer without a question")
                 number, answer, hold = self._under_way[0]
                 if hold is not None and size > LARGE_ANSWER and not await _has_room(hold, size, answer):
                     await self._skip(size)

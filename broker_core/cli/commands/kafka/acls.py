@@ -162,7 +162,7 @@ def _without_acls(invocation: Invocation) -> str:
     settings = invocation.load().settings
     kafka, everything = settings.kafka, all_without_acls(settings)
     if kafka is None:
-        return "Kafka clients of a server may do everything, unless its kafka.super_users has somebody"
+        return "Kafka clients of a server may do everything, unless kafka.super_users names a user"
     if kafka.allow_everyone_if_no_acl_found:
         return f"from now on Kafka clients may do {everything}, as kafka.allow_everyone_if_no_acl_found says"
     if kafka.super_users:

@@ -126,7 +126,7 @@ def build(
         bool,
         typer.Option(
             "--strict",
-            help="Build nothing where a question has a property that selects nothing. Without it the question is as "
+            help="Build nothing if a question has a property that selects nothing. Without it the question is as "
             "wide as without the property.",
             show_default=False,
         ),
