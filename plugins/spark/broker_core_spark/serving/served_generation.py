@@ -30,6 +30,8 @@ __all__ = ["CachedAnswer", "ServedAnswer", "ServedGeneration"]
 #: Bytes that are spliced and hashed on the event loop, and names that are looked up there (some hundred microseconds).
 _QUICK_BYTES: Final = 256 * 1024
 _QUICK_NAMES: Final = 32
+#: Bytes of all notes that the generation's own answer is the current one.
+_UNCHANGED_BYTES: Final = 32 * 1024 * 1024
 #: Answers spliced at a time.
 _SPLICES: Final = 2
 
@@ -39,10 +41,10 @@ _MAY_BE_STALE: Final = frozenset({"unreachable", "gap", "overlay_limit"})
 
 @dataclass(frozen=True, slots=True)
 class CachedAnswer:
-    """A question's answer at version ``number``. ``selection`` is ``None`` for the generation's own answer."""
+    """A question's answer at version ``number``, other than the generation's own."""
 
     number: int
-    selection: Selection | None
+    selection: Selection
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,8 @@ class ServedGeneration:
     ``logs`` finds the change log of its catalogue. ``answers`` keeps changed answers and is shared by successive
     generations. An answer takes the memory of its changed chunks: the others are the generation's, which is a mapped
     file. Chunks count as long as anybody has them: a slow client pins its answer after a newer one replaced it, and
-    both share equal chunks. An answer that does not fit is not made, and its question passes to the next lister.
+    both share equal chunks. An answer that does not fit is not made, and its question passes to the next lister. That
+    an answer is still the generation's own is noted apart, so that it takes no room from changed ones.
     """
 
     _serials = itertools.count(1)
@@ -77,6 +80,8 @@ class ServedGeneration:
         self.property_keys = generation.manifest.property_keys
         self._logs = logs
         self._answers = answers
+        #: The version at which the generation's own answer was last the current one, by key.
+        self._unchanged = BoundedCache[bytes, int](_UNCHANGED_BYTES)
         self._settings = settings
         self.verifier = AnswerVerifier(generation.id)
         self._right_at = datetime.now(UTC)
@@ -236,13 +241,12 @@ class ServedGeneration:
         them already. ``key`` is the cache's.
         """
         kept = self._answers.get(key)
-        before, after = base, -1
-        if kept is not None and kept.number <= number:
-            after = kept.number
-            if kept.selection is not None:
-                before = kept.selection
-            if after == number:
-                return before
+        if kept is None:
+            after = self._unchanged.get(key)
+            kept = CachedAnswer(-1 if after is None else after, base)
+        before, after = (kept.selection, kept.number) if kept.number <= number else (base, -1)
+        if after == number:
+            return before
         match = partial(overlay.matching, mode, pattern, after=after)
         matching = match() if overlay.matching_is_quick(pattern) else await asyncio.to_thread(match)
         if not len(matching):
@@ -277,7 +281,8 @@ class ServedGeneration:
         if old is not None and old.number > number:
             return
         if selection is base:
-            self._answers.put(key, CachedAnswer(number, None))
+            self._answers.pop(key)
+            self._unchanged.put(key, number)
         else:
             size, parts = selection.remembered_bytes, selection.listing.memory
             self._answers.put(key, CachedAnswer(number, selection), size, parts=parts)
