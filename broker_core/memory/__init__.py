@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from broker_core.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
+    from broker_core.memory.allocator import keep_freed_memory
     from broker_core.memory.arrow_without_pandas import keep_pandas_out, let_pandas_in, make_the_first_array
     from broker_core.memory.bounded_cache import BoundedCache, CacheState
     from broker_core.memory.ended_frames import let_go_of_cancelled, own_field
     from broker_core.memory.estimates import Estimate, Estimates
     from broker_core.memory.free_off_loop import MANY, free_with
-    from broker_core.memory.freed_memory import keep_freed_memory
     from broker_core.memory.mapped_memory import map_of
     from broker_core.memory.permit_budget import Keep, Permit, PermitBudget, whole_count
     from broker_core.memory.permit_errors import PermitError, PermitTimeout, permits_refused
@@ -62,7 +62,7 @@ __getattr__ = lazy_exports(
         "Permits": ".permits",
         "SMALL_ANSWER": ".permits",
         "free_with": ".free_off_loop",
-        "keep_freed_memory": ".freed_memory",
+        "keep_freed_memory": ".allocator",
         "keep_pandas_out": ".arrow_without_pandas",
         "let_go_of_cancelled": ".ended_frames",
         "let_pandas_in": ".arrow_without_pandas",

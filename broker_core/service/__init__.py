@@ -24,15 +24,15 @@ from broker_core.service.topic_imports import MOST_AUTHORIZED, MOST_BYTES, BodyT
 
 if TYPE_CHECKING:
     from broker_core.service.cluster_edits import ClusterEdits
-    from broker_core.service.list_topics import Allowed, ListTopics, VisibleTopics
-    from broker_core.service.logins import Logins, role_of
-    from broker_core.service.stored_users import (
+    from broker_core.service.kafka_users import (
         LONGEST_PASSWORD,
         SHORTEST_PASSWORD,
         check_password,
         check_user,
         store_user,
     )
+    from broker_core.service.list_topics import Allowed, ListTopics, VisibleTopics
+    from broker_core.service.logins import Logins, role_of
 
 __all__ = [
     "LONGEST_PASSWORD",
@@ -98,11 +98,11 @@ __getattr__ = lazy_exports(
     __name__,
     {
         "Allowed": ".list_topics",
-        "LONGEST_PASSWORD": ".stored_users",
-        "SHORTEST_PASSWORD": ".stored_users",
-        "check_password": ".stored_users",
-        "check_user": ".stored_users",
-        "store_user": ".stored_users",
+        "LONGEST_PASSWORD": ".kafka_users",
+        "SHORTEST_PASSWORD": ".kafka_users",
+        "check_password": ".kafka_users",
+        "check_user": ".kafka_users",
+        "store_user": ".kafka_users",
         "ClusterEdits": ".cluster_edits",
         "ListTopics": ".list_topics",
         "Logins": ".logins",

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from broker_core.servers.admission.acceptor import Acceptor
+from broker_core.servers.admission.connection_limits import (
+    ApiAdmission,
+    ConnectionLimits,
+    ConnectionPlace,
+    RequestSlots,
+)
 from broker_core.servers.admission.file_budget import FileBudget, raise_file_limit
-from broker_core.servers.admission.places import ApiAdmission, ConnectionLimits, ConnectionPlace, RequestSlots
 
 __all__ = [
     "Acceptor",

@@ -19,10 +19,10 @@ from typing import Final
 from aiohttp import hdrs, web
 
 from broker_core.plugins import PluginLoadError, PluginSite
+from broker_core.servers.http.api.cross_origin import WebPages
 from broker_core.servers.http.api.etag import EntityTags
 from broker_core.servers.http.api.negotiation import takes_gzip
 from broker_core.servers.http.api.screens import ScreenObject
-from broker_core.servers.http.api.web_pages import WebPages
 
 __all__ = ["PAGE_HEADERS", "SiteFiles", "check_files", "read_sites"]
 

@@ -9,7 +9,7 @@ import pytest
 from broker_core import Access, Refused, hookimpl
 from broker_core.access.asker import Asker
 from broker_core.errors import Cause, ListingFailed, TooManyRequests
-from broker_core.servers.admission.places import ApiAdmission
+from broker_core.servers.admission.connection_limits import ApiAdmission
 from tests.support.api_serving import NAMESPACE, api_served
 from tests.support.eventually import eventually
 

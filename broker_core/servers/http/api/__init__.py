@@ -16,12 +16,12 @@ from broker_core.servers.http.api import (
 )
 from broker_core.servers.http.api.access import kafka_acls, kafka_users
 from broker_core.servers.http.api.api import Admit, HttpApi
+from broker_core.servers.http.api.cross_origin import WebPages
 from broker_core.servers.http.api.openapi import openapi_operation
 from broker_core.servers.http.api.operation import HttpOperation
 from broker_core.servers.http.api.screens import ScreenObject
 from broker_core.servers.http.api.services import ApiServices, CheckResult, HttpMetrics
 from broker_core.servers.http.api.topics import property_values
-from broker_core.servers.http.api.web_pages import WebPages
 from broker_core.servers.http.api.writes import change_topic, import_topics
 
 __all__ = [

@@ -18,8 +18,8 @@ from broker_core.plugin_api import Check
 from broker_core.reloads import LiveSettings
 from broker_core.servers.admission import ApiAdmission
 from broker_core.servers.connection import LargeAnswers
+from broker_core.servers.http.api.cross_origin import WebPages
 from broker_core.servers.http.api.problem_details import RequestRefused, refused
-from broker_core.servers.http.api.web_pages import WebPages
 from broker_core.service import Find, ListingFeeds, LookupQuestions, Quotas, TopicEditor
 from broker_core.settings import HttpSettings, Settings
 from broker_core.upstream.pulsar import KnownNamespaces

@@ -4,7 +4,7 @@ from functools import partial
 
 import pytest
 
-from broker_core.servers.admission.places import ConnectionLimits, ConnectionPlace, RequestSlots
+from broker_core.servers.admission.connection_limits import ConnectionLimits, ConnectionPlace, RequestSlots
 
 
 def taken(places: ConnectionLimits, host: str) -> ConnectionPlace:

@@ -7,14 +7,14 @@ import sys
 
 import pytest
 
-from broker_core.memory.freed_memory import keep_freed_memory
+from broker_core.memory.allocator import keep_freed_memory
 
 #: Three pieces of a MiB are taken and freed, as for an answer; how many pages the system gave for the last of them, and
 #: for those of another thread.
 _PROGRAM = """
 import resource
 from threading import Thread
-from broker_core.memory.freed_memory import keep_freed_memory
+from broker_core.memory.allocator import keep_freed_memory
 {begin}
 def pages():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt

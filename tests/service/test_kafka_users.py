@@ -8,7 +8,7 @@ import pytest
 
 from broker_core.catalog import SqliteCatalog
 from broker_core.kafka.scram.credentials import DECOY_USER, HASHES, ScramCredential
-from broker_core.service.stored_users import check_password, check_user, store_user
+from broker_core.service.kafka_users import check_password, check_user, store_user
 
 
 @pytest.mark.parametrize("name", ["", " ", "User:alice", "a\nb", "x" * 1025])
