@@ -17,6 +17,7 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 from structlog.testing import capture_logs
 
 from tests.support.api_serving import ApiServed, api_served
+from tests.support.distributions import ROOT
 from tests.support.forked_programs import forked_program
 from tests.support.htpasswd import write_htpasswd
 
@@ -78,7 +79,12 @@ async def check(served: ApiServed, folder: Path, *options: str) -> None:
         *("--max-examples", str(EXAMPLES), "--continue-on-failure", *options),
         cwd=folder,
         env=os.environ
-        | {"SCHEMATHESIS_HOOKS": f"{__package__}.schemathesis_hooks", "PYTHONPATH": str(HERE.parents[3])},
+        | {
+            "SCHEMATHESIS_HOOKS": f"{__package__}.schemathesis_hooks",
+            "PYTHONPATH": str(ROOT),
+            # What Hypothesis has found out of Unicode and of the modules, which takes it some seconds.
+            "HYPOTHESIS_STORAGE_DIRECTORY": str(ROOT / ".hypothesis"),
+        },
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
