@@ -38,8 +38,10 @@ fi
 [ -w "${HOME:-/nonexistent}" ] || export UV_NO_CACHE=1
 export VIRTUAL_ENV="$PWD/.venv" UV_LINK_MODE="${UV_LINK_MODE:-copy}"
 say "installing PySpark, Playwright and what else tests need (about a minute the first time)"
-# PySpark is a source distribution: built with the locked setuptools, so nothing unlocked is fetched.
-.venv/bin/uv pip install --quiet --no-build-isolation --require-hashes -r requirements/batch.txt
+# PySpark is a source distribution: built with the locked setuptools, so nothing unlocked is fetched. Its wheel is unpacked
+# at once: compressing it took most of the installation.
+.venv/bin/uv pip install --quiet --no-build-isolation --config-settings-package "pyspark:--build-option=--compression=stored" \
+  --require-hashes -r requirements/batch.txt
 say "storing the classes of Spark, so that the JVMs of tests start quickly"
 .venv/bin/python -m tests.support.quick_java
 say "done: everything that tests need"
