@@ -72,8 +72,6 @@ HISTORY_SCHEMA: Final = pa.schema(
 )
 #: Refused patterns, unknown namespaces and ignored properties of the result line. The report has more of them.
 _SHOWN: Final = 20
-#: The version of the kept record, raised when a key changes its meaning.
-_RECORD_VERSION: Final = 1
 
 
 class OutputFailed(BatchError):
@@ -233,7 +231,7 @@ class BuildResult:
         record = self.record()
         del record["refused_patterns"], record["store"]
         return {
-            "version": _RECORD_VERSION,
+            "version": 1,  # raised when a key changes its meaning
             "builder": self.builder,
             "began": self.began.isoformat(),
             "published": self.published.isoformat(),

@@ -38,7 +38,6 @@ __all__ = [
     "published_before",
 ]
 
-_OVERRIDE: Final = "--allow-shrink publishes it"
 #: Less than one question, one topic or one point: shares are not exact in floats.
 _ROUNDING: Final = 1e-9
 #: Generations that were published so long ago are not compared with any more, but for the last one.
@@ -221,5 +220,5 @@ def _loss(what: str, where: str, has: int, had: int, most: float, before: HadBef
 def _refuse(gates: PublishGates, faults: Sequence[str]) -> None:
     if faults and not gates.allow_shrink:
         raise PublishRefused(
-            f"not published: {'; '.join(faults)}. The published generation stays; {_OVERRIDE}"
+            f"not published: {'; '.join(faults)}. The published generation stays; --allow-shrink publishes it"
         )

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable
-from typing import Final, Generic, TypeVar
+from typing import Generic, TypeVar
 
 __all__ = ["SharedTasks"]
 
-#: Works at a time, if no fewer are wanted.
-_MANY: Final = 64
 _Result = TypeVar("_Result")
 
 
 class SharedTasks(Generic[_Result]):
     """Works under way by key, at most so many ``at_once``, for one event loop."""
 
-    def __init__(self, at_once: int = _MANY) -> None:
+    def __init__(self, at_once: int = 64) -> None:
         self._under_way: dict[Hashable, asyncio.Task[_Result]] = {}
         self._places = asyncio.Semaphore(at_once)
 

@@ -37,7 +37,6 @@ METRICS: Final[Mapping[str, str]] = {
     "rows_left_out": "Rows of the catalogue that its condition leaves out.",
 }
 _PREFIX: Final = "broker_core_spark_build_"
-_JOB: Final = "broker_core_spark_build"
 #: A build that a signal ends has little time.
 _TIMEOUT: Final = 5.0
 
@@ -94,7 +93,7 @@ def write_metrics(
     published = "" if result is None else "; the generation is published"
     try:
         if address.startswith(("http://", "https://")):
-            pushadd_to_gateway(address, _JOB, registry, timeout=_TIMEOUT)
+            pushadd_to_gateway(address, "broker_core_spark_build", registry, timeout=_TIMEOUT)
         else:
             addressed_file(address, options).write(generate_latest(registry))
     except StoreFailed as error:

@@ -381,10 +381,6 @@ def texts_of(column: pa.Array, title: str, before: int = 0) -> pa.LargeStringArr
     try:
         texts = column.cast(_TEXT)
         texts.validate(full=True)  # the cast does not validate texts
-    except pa.ArrowNotImplementedError:
-        raise InvalidCatalogue(
-            f"the column {title!r} is of the type {column.type!s:.100}: a text is expected"
-        ) from None
     except pa.ArrowInvalid:
         for row, value in not_utf8(column):
             raise InvalidCatalogue(
