@@ -77,8 +77,8 @@ class Tab:
                 return message["result"]
 
 
-#: What a Firefox with one tab needs no process of its own for: they took a sixth of the time of the walk.
-_FEWER_PROCESSES: Final = {
+#: What a Firefox with one tab needs no process of its own for, and add-ons: the walk takes a fifth less without them.
+_LESS_TO_START: Final = {
     "fission.autostart": False,
     "dom.ipc.processPrelaunch.enabled": False,
     "dom.ipc.processCount": 1,
@@ -87,6 +87,13 @@ _FEWER_PROCESSES: Final = {
     "browser.newtab.preload": False,
     "media.rdd-process.enabled": False,
     "network.process.enabled": False,
+    "extensions.installDistroAddons": False,
+    "extensions.enabledScopes": 0,
+    "extensions.startupScanScopes": 0,
+    "extensions.formautofill.addresses.enabled": False,
+    "extensions.formautofill.creditCards.enabled": False,
+    "extensions.webcompat.enable_shims": False,
+    "extensions.webcompat.perform_injections": False,
 }
 
 
@@ -102,7 +109,7 @@ async def tab(tmp_path: Path, dark: bool) -> AsyncIterator[Tab]:
         pytest.skip("no Firefox is installed: make test brings it on Debian, as root")
     profile = tmp_path / "profile"
     profile.mkdir()
-    preferences = {**_FEWER_PROCESSES, "ui.systemUsesDarkTheme": int(dark)}
+    preferences = {**_LESS_TO_START, "ui.systemUsesDarkTheme": int(dark)}
     lines = [f"user_pref({json.dumps(name)}, {json.dumps(value)});\n" for name, value in preferences.items()]
     (profile / "user.js").write_text("".join(lines), encoding="utf-8")
     options = ["--headless", "--no-remote", "--profile", str(profile), "--remote-debugging-port", "0"]
