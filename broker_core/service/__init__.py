@@ -6,10 +6,17 @@ from typing import TYPE_CHECKING
 
 from broker_core.lazy_exports import lazy_exports
 from broker_core.service.audit import Action, Attempt, AuditRow, Outcome, fields_text
-from broker_core.service.change import Changed, TopicEditor, right_to
+from broker_core.service.change_topics import Changed, TopicEditor, right_to
 from broker_core.service.client_admission import Admission, OtherName, OtherPrincipal
 from broker_core.service.failure_pace import FailurePace
-from broker_core.service.find import REFUSED_BY_ACLS, Find, Found, TopicAsker, client_count, is_ordinary
+from broker_core.service.find_topics import (
+    REFUSED_BY_ACLS,
+    Find,
+    Found,
+    TopicAsker,
+    client_count,
+    is_ordinary,
+)
 from broker_core.service.following.change_watch import ChangeWatch
 from broker_core.service.following.follower import AnswerChange, ChangeEvent, ChangeRenderer, Follower
 from broker_core.service.following.listing_feed import ListingFeed

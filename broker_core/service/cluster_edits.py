@@ -21,7 +21,7 @@ from broker_core.change_log import CatalogVersion
 from broker_core.errors import Cause, ListingFailed
 from broker_core.kafka import is_legal, why_illegal
 from broker_core.names import ListedNames, NamespaceName, TopicName
-from broker_core.service.find import Find, TopicAsker
+from broker_core.service.find_topics import Find, TopicAsker
 from broker_core.upstream.kafka import ClusterPlugin
 
 __all__ = ["ClusterEdits"]

@@ -24,7 +24,7 @@ from broker_core.patterns import compile_pattern
 from broker_core.pipeline import Pipeline
 from broker_core.plugin_api import ListingRequest
 from broker_core.plugins import ChainStep, RefusedByPlugin
-from broker_core.service.find import Find, TopicAsker
+from broker_core.service.find_topics import Find, TopicAsker
 from broker_core.service.plugin_topics import Known
 
 __all__ = ["NeededChange", "Step", "Why", "why_listed"]

@@ -8,7 +8,7 @@ from typing import Any
 from broker_core import Asker, ListingRequest, Mode, NamespaceName, TopicName
 from broker_core.broker import Broker
 from broker_core.service import why_listed
-from broker_core.service.find import Find
+from broker_core.service.find_topics import Find
 from tests.support.api_serving import api_served
 
 NAMESPACE = NamespaceName("public", "default")

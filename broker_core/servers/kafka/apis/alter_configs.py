@@ -21,7 +21,7 @@ from broker_core.kafka.configs import (
 )
 from broker_core.servers.kafka.large_requests import SLICE, in_slices
 from broker_core.servers.kafka.requests.call import HandlerRow, KafkaCall, audited, row_of
-from broker_core.servers.kafka.requests.config_resources import (
+from broker_core.servers.kafka.requests.config_resource_types import (
     ConfigResourceType,
     is_known,
     not_this_broker,

@@ -9,7 +9,7 @@ from typing import Final
 from broker_core.kafka import why_illegal
 from broker_core.kafka.acls import Operation
 from broker_core.servers.kafka.requests.call import CloseClient, HandlerRow, KafkaCall
-from broker_core.servers.kafka.requests.config_resources import (
+from broker_core.servers.kafka.requests.config_resource_types import (
     ConfigResourceType,
     is_known,
     not_this_broker,

@@ -12,7 +12,7 @@ from typing import Final
 from broker_core.errors import ListingFailed
 from broker_core.kafka.acls import CLUSTER_NAME, Operation, ResourceType
 from broker_core.servers.kafka.requests.call import HandlerRow, KafkaCall
-from broker_core.servers.kafka.requests.config_resources import ConfigResourceType
+from broker_core.servers.kafka.requests.config_resource_types import ConfigResourceType
 from broker_core.servers.kafka.row_error import code_of
 from broker_core.wire.kafka import LIST_CONFIG_RESOURCES, Encoded, ErrorCode, Fields
 from broker_core.wire.kafka.topic_fragments import RESOURCE_FAMILY, config_resource

@@ -23,7 +23,7 @@ from broker_core.servers.kafka.gateway.hidden import Undecided, denied, guarded,
 from broker_core.servers.kafka.gateway.reads import Kept, by_coordinator, key_of_resource, of_one_group
 from broker_core.servers.kafka.gateway.relay import Refused, beside, by_controller, by_their_nodes
 from broker_core.servers.kafka.requests.call import AnswerLater, HandlerRow, KafkaCall, audited, row_of
-from broker_core.servers.kafka.requests.config_resources import ConfigResourceType
+from broker_core.servers.kafka.requests.config_resource_types import ConfigResourceType
 from broker_core.servers.kafka.row_error import FAILURES, RowError, error_row
 from broker_core.servers.kafka.topics.new_topic import new_name
 from broker_core.service import Action, AuditRow, right_to

@@ -42,7 +42,7 @@ from broker_core.servers.kafka.gateway.shared_listings import of_pass
 from broker_core.servers.kafka.pages.page_rows import refusal_of
 from broker_core.servers.kafka.pages.page_shapes import arrays_of
 from broker_core.servers.kafka.requests.call import AnswerLater, CloseClient, HandlerRow, KafkaCall
-from broker_core.servers.kafka.requests.config_resources import ConfigResourceType, is_known
+from broker_core.servers.kafka.requests.config_resource_types import ConfigResourceType, is_known
 from broker_core.servers.kafka.row_error import RowError, error_row
 from broker_core.upstream.kafka import ANY, Coordinator
 from broker_core.wire.kafka import (

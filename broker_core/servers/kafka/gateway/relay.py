@@ -18,7 +18,7 @@ from broker_core.servers.kafka.pages.answer_page import without_page
 from broker_core.servers.kafka.pages.page_shapes import shape_of
 from broker_core.servers.kafka.pages.raw_units import raw_path, requested_path
 from broker_core.servers.kafka.requests.call import CloseClient, KafkaCall, or_close
-from broker_core.servers.kafka.requests.config_resources import ConfigResourceType, broker_id
+from broker_core.servers.kafka.requests.config_resource_types import ConfigResourceType, broker_id
 from broker_core.servers.kafka.row_error import RowError, error_row
 from broker_core.upstream.kafka import ANY, CONTROLLER, AnswerLost, Coordinator, Target
 from broker_core.wire.kafka import (

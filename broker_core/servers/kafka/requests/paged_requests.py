@@ -18,7 +18,7 @@ from broker_core.servers.kafka.pages.page_rows import refusal_of
 from broker_core.servers.kafka.pages.page_shapes import LOG_DIR, PageShape, shape_of
 from broker_core.servers.kafka.pages.raw_units import RawUnits
 from broker_core.servers.kafka.requests.call import HandlerRow, KafkaCall, or_close
-from broker_core.servers.kafka.requests.config_resources import is_known
+from broker_core.servers.kafka.requests.config_resource_types import is_known
 from broker_core.servers.kafka.requests.page_parts import PageParts
 from broker_core.servers.kafka.requests.page_request import PageRequest, page_request
 from broker_core.upstream.kafka import ClusterTopics

@@ -166,7 +166,7 @@ async def test_ids_are_looked_for_in_all_namespaces_or_in_one_as_a_protocol_can_
 
 
 async def test_many_are_found_in_slices_in_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("broker_core.service.find._READ", 7)
+    monkeypatch.setattr("broker_core.service.find_topics._READ", 7)
     async with finding({"mask": hides("5")}) as there:
         made = {f"t{number}": there.create(f"t{number}", number) for number in range(1, 40)}
         names = [f"t{number}" for number in range(39, 0, -1)] + ["none"]
@@ -285,7 +285,7 @@ async def test_no_right_to_list_is_needed_for_names_that_a_plugin_lists() -> Non
 async def test_a_listing_that_fails_is_asked_for_once_and_fails_all_that_is_not_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("broker_core.service.find._READ", 200)
+    monkeypatch.setattr("broker_core.service.find_topics._READ", 200)
     calls = 0
 
     def fails() -> TopicListingResult:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from broker_core.kafka.acls.bindings import Operation
-from broker_core.servers.kafka.requests.config_resources import is_known, not_this_broker, unauthorized
+from broker_core.servers.kafka.requests.config_resource_types import is_known, not_this_broker, unauthorized
 from broker_core.wire.kafka import DESCRIBE_CONFIGS, ErrorCode
 from tests.support.kafka_calls import call_of
 
