@@ -47,7 +47,6 @@ from broker_core_spark.store.publishing import begin_build, use_generation
 from tests.benchmarks.processes import resident
 from tests.benchmarks.spark.goals import Row, lines
 from tests.support.generation_builder import build_generation
-from tests.support.spark_model import CatalogueModel, publish
 
 __all__ = ["main", "measure"]
 
@@ -208,6 +207,9 @@ def _memory(folder: Path, questions: int) -> list[Row]:
 
 async def _swaps(folder: Path, swaps: int) -> list[Row]:
     """Generations swapped while clients ask: how many answers there were, and how many were not right."""
+    # The batch, which is half of all imports: the processes of `_memory` import this module and need none of it.
+    from tests.support.spark_model import CatalogueModel, publish
+
     plugin, store = SparkPlugin(), folder / "swapped"
     tables: dict[str, dict[str, Any]] = {
         "catalog": {"path": folder / "swapped.sqlite", "property_keys": ["team"]},
