@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import gc
 import logging
 import os
@@ -188,13 +187,3 @@ def distributions(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 @pytest.fixture(scope="session")
 def wheels(distributions: list[Path]) -> list[Path]:
     return [path for path in distributions if path.suffix == ".whl"]
-
-
-@pytest.fixture
-def mypy_cache(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
-    """What mypy found out about broker-core when it ran last: ten seconds of its work, of one test at a time."""
-    cache = request.config.cache
-    folder = tmp_path if cache is None else cache.mkdir("mypy-of-plugins")
-    with (folder / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield folder

@@ -6,9 +6,11 @@ import re
 import textwrap
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 __all__ = [
     "DOCS",
+    "RECIPES",
     "ROOT",
     "Block",
     "Table",
@@ -22,6 +24,7 @@ __all__ = [
     "read",
     "rows",
     "tables",
+    "write_recipes",
 ]
 
 ROOT = Path(__file__).parent.parent.parent
@@ -70,6 +73,9 @@ def all_pages() -> list[str]:
     )
 
 
+RECIPES: Final = [page for page in all_pages() if page.startswith("how-to/recipes/")]
+
+
 def read(page: str) -> str:
     return (DOCS / page).read_text(encoding="utf-8")
 
@@ -85,6 +91,17 @@ def blocks_of(text: str, page: str) -> list[Block]:
         Block(page, text.count("\n", 0, match.start()) + 1, match["language"], textwrap.dedent(match["text"]))
         for match in _FENCE.finditer(text)
     ]
+
+
+def write_recipes(plugins: Path, tests: Path) -> None:
+    """Write the plugin of each recipe into one folder, and its test into another one."""
+    for page in RECIPES:
+        files = [block for block in blocks(page) if block.language == "python" and block.file is not None]
+        assert len(files) == 2, f"{page}: a plugin and its test"
+        for block in files:
+            assert block.file is not None
+            folder = tests if block.file.startswith("test_") else plugins
+            (folder / block.file).write_text(block.text, encoding="utf-8")
 
 
 def _prose(page: str) -> str:

@@ -1,4 +1,7 @@
-"""The recipes pass the linter and the types that a project of `broker-core plugins new` comes with."""
+"""The recipes pass the linter that a project of `broker-core plugins new` comes with.
+
+That they pass its types too is tested with those of the project: tests/examples/test_new_plugin.py.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,9 @@ import pytest
 from broker_core import BoundedCache, Details, Listing, ListingBuilder
 from broker_core.cli.new_plugin import write_plugin
 from broker_core.listing.listing import Selection
-from tests.docs.pages import all_pages, blocks, read
+from tests.docs.pages import RECIPES, blocks, read, write_recipes
 from tests.support.fresh_environment import run_program
 from tests.support.public_api import page_of
-
-RECIPES = [page for page in all_pages() if page.startswith("how-to/recipes/")]
 
 
 @pytest.fixture(scope="module")
@@ -27,13 +28,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (recipes / "tests").mkdir(parents=True)
     (folder / "acme-topics" / "pyproject.toml").rename(recipes / "pyproject.toml")
     (recipes / "README.md").touch()
-    for page in RECIPES:
-        files = [block for block in blocks(page) if block.language == "python" and block.file is not None]
-        assert len(files) == 2, f"{page}: a plugin and its test"
-        for block in files:
-            assert block.file is not None
-            place = recipes / "tests" if block.file.startswith("test_") else recipes
-            (place / block.file).write_text(block.text, encoding="utf-8")
+    write_recipes(recipes, recipes / "tests")
     return recipes
 
 
@@ -45,10 +40,6 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_recipes_pass_the_linter_of_a_new_project(project: Path, command: list[str]) -> None:
     """As wide as code of pages is: docs/ruff.toml."""
     run_program([sys.executable, "-m", *command, "."], cwd=project)
-
-
-def test_recipes_pass_the_types_of_a_new_project(project: Path, mypy_cache: Path) -> None:
-    run_program([sys.executable, "-m", "mypy", "--cache-dir", mypy_cache, "."], cwd=project)
 
 
 #: What plugins hold of the core, each with a table of its members on the page.
