@@ -37,7 +37,7 @@ class _Next(Generic[P, T]):
 
 
 @dataclass(slots=True, eq=False)
-class _Question(Generic[P, T]):
+class _SharedQuestion(Generic[P, T]):
     """The runs of one question."""
 
     running: int = 0
@@ -54,7 +54,7 @@ class SharedQuestions(Generic[P, T]):
 
     def __init__(self, *, together: bool = False) -> None:
         self._together = together
-        self._questions: dict[Hashable, _Question[P, T]] = {}
+        self._questions: dict[Hashable, _SharedQuestion[P, T]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     def __len__(self) -> int:
@@ -74,7 +74,7 @@ class SharedQuestions(Generic[P, T]):
         question = self._questions.get(key)
         if question is not None:
             return await self._join(key, question, ask, asker)
-        question = self._questions[key] = _Question()
+        question = self._questions[key] = _SharedQuestion()
         if self._together:
             return await self._join(key, question, ask, asker)
         self._begins(question)
@@ -83,7 +83,7 @@ class SharedQuestions(Generic[P, T]):
         finally:
             self._ended(key, question)
 
-    async def _join(self, key: Hashable, question: _Question[P, T], ask: Ask[P, T], asker: P) -> T:
+    async def _join(self, key: Hashable, question: _SharedQuestion[P, T], ask: Ask[P, T], asker: P) -> T:
         loop = asyncio.get_running_loop()
         run = question.next
         if run is None:
@@ -103,7 +103,7 @@ class SharedQuestions(Generic[P, T]):
             if not run.waiting:
                 self._abandon(key, question, run)
 
-    def _abandon(self, key: Hashable, question: _Question[P, T], run: _Next[P, T]) -> None:
+    def _abandon(self, key: Hashable, question: _SharedQuestion[P, T], run: _Next[P, T]) -> None:
         """End a run that nobody waits for (any more)."""
         if run.task is not None:
             run.task.cancel()  # no effect if it has ended
@@ -113,7 +113,7 @@ class SharedQuestions(Generic[P, T]):
             if not question.running:
                 del self._questions[key]
 
-    def _begin_next(self, key: Hashable, question: _Question[P, T]) -> None:
+    def _begin_next(self, key: Hashable, question: _SharedQuestion[P, T]) -> None:
         run, question.next = question.next, None
         assert run is not None
         run.timer.cancel()
@@ -122,7 +122,7 @@ class SharedQuestions(Generic[P, T]):
         self._tasks.add(run.task)
         run.task.add_done_callback(partial(self._done, key, question))
 
-    def _done(self, key: Hashable, question: _Question[P, T], task: asyncio.Task[None]) -> None:
+    def _done(self, key: Hashable, question: _SharedQuestion[P, T], task: asyncio.Task[None]) -> None:
         # Not in the task itself: one that is cancelled before its first step runs nothing.
         self._tasks.discard(task)
         self._ended(key, question)
@@ -144,11 +144,11 @@ class SharedQuestions(Generic[P, T]):
                 if not future.done():
                     future.set_result(answer)
 
-    def _begins(self, question: _Question[P, T]) -> None:
+    def _begins(self, question: _SharedQuestion[P, T]) -> None:
         question.running += 1
         question.begun_at = asyncio.get_running_loop().time()
 
-    def _ended(self, key: Hashable, question: _Question[P, T]) -> None:
+    def _ended(self, key: Hashable, question: _SharedQuestion[P, T]) -> None:
         question.running -= 1
         if question.next is not None:
             self._begin_next(key, question)

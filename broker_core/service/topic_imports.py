@@ -98,7 +98,7 @@ class TopicImports:
             try:
                 await _receive(pieces, _Unzipped(file) if gzip else _Stored(file))
                 cancelled = threading.Event()
-                source = _Source(file, lambda: self._closed or cancelled.is_set())
+                source = _StoredBody(file, lambda: self._closed or cancelled.is_set())
                 try:
                     allow = None if ask is None else partial(_allow, source, ask, loop)
                     return await self._catalog.import_topics(
@@ -214,7 +214,7 @@ def _bad_gzip(reason: str) -> ListingFailed:
     return ListingFailed(f"The body cannot be decompressed: {reason}", cause=Cause.BAD_REQUEST)
 
 
-class _Source:
+class _StoredBody:
     """The stored body as an import reads it: piece by piece, and only while its caller waits."""
 
     def __init__(self, file: BinaryIO, ended: Callable[[], bool]) -> None:
@@ -245,7 +245,9 @@ class _Source:
             raise _Ended("no client waits for the import any more")
 
 
-def _allow(source: _Source, ask: Ask, loop: asyncio.AbstractEventLoop, topics: Iterator[TopicName]) -> None:
+def _allow(
+    source: _StoredBody, ask: Ask, loop: asyncio.AbstractEventLoop, topics: Iterator[TopicName]
+) -> None:
     """Ask about all these topics on the event loop; called on the importing thread."""
     some = list(islice(topics, MOST_AUTHORIZED + 1))
     if len(some) > MOST_AUTHORIZED:

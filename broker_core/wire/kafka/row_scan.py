@@ -25,7 +25,7 @@ _SIZES: Final = {"?": 1, "b": 1, "h": 2, "H": 2, "i": 4, "q": 8, "d": 8}
 _ID: Final = 16
 
 
-class _Source:
+class _ScannerCode:
     """The source code of a scanner: ``at`` is the current offset, ``ahead`` the fixed bytes to add to it.
 
     ``marks``: it notes the offsets of all lengths, those of texts apart, and scans no irregular row.
@@ -185,7 +185,7 @@ def compiled_scan(
     kind: Kind, version: int, path: RawPath, own: Sequence[Sequence[str]], *, compact: bool
 ) -> Callable[[bytes, int, int], tuple[Any, ...]]:
     """A function that returns the end of so many rows, and the lists of the levels (:class:`RawLevel`)."""
-    source = _Source(version, path, own, compact=compact)
+    source = _ScannerCode(version, path, own, compact=compact)
     lists = _lists(own)
     source.line("def scan(data, at, count):", 0)
     _make(source, lists)
@@ -211,7 +211,7 @@ def compiled_scan(
 
 def _run(kind: Kind, version: int, path: RawPath, own: Sequence[Sequence[str]]) -> RowRun:
     """The reader of runs of rows of the first array of ``path``."""
-    source = _Source(version, path, own, compact=True, marks=True)
+    source = _ScannerCode(version, path, own, compact=True, marks=True)
     lists = _lists(own)
     source.line("def scan(data, at):", 0)
     source.line("texts = []; w = texts.append; others = []; m = others.append", 1)
@@ -238,7 +238,7 @@ def _first_of(own: Sequence[Sequence[str]], level: int) -> int:
     return len(_lists(own)) - len(_lists(own[level:]))
 
 
-def _make(source: _Source, lists: Iterable[str]) -> None:
+def _make(source: _ScannerCode, lists: Iterable[str]) -> None:
     """Make the lists, each with the function that puts a place into it."""
     for each in lists:
         source.line(f"of_{each} = array('i'); {each} = of_{each}.append", 1)
@@ -246,7 +246,7 @@ def _make(source: _Source, lists: Iterable[str]) -> None:
             source.line(f"e{each[1:]} = of_{each}.extend", 1)
 
 
-def _compiled(source: _Source, known: dict[str, Any]) -> Any:
+def _compiled(source: _ScannerCode, known: dict[str, Any]) -> Any:
     known = {"array": array, **known}
     exec("\n".join(source.lines), known)  # noqa: S102 - made of the tables of Kafka's messages alone
     return known["scan"]

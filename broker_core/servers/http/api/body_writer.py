@@ -84,7 +84,7 @@ async def write_body(
         headers[hdrs.CONTENT_ENCODING] = "gzip"
     if request.http.method == hdrs.METH_HEAD:
         return web.Response(status=status, headers=headers)
-    source = _Source(body, compress)
+    source = _BodyPieces(body, compress)
     if body.size + len(body.begin) + len(body.end) <= SMALL_ANSWER:
         return await _write_small(request, source, headers, status)
     large = _LargeBody(request, source, holds)
@@ -92,7 +92,7 @@ async def write_body(
         return await large.write(headers, status)
 
 
-class _Source:
+class _BodyPieces:
     """The pieces of a body from its begin to its end, compressed if need be; each is made by a call of :meth:`next`."""
 
     __slots__ = ("_made", "_seconds", "block", "made", "size")
@@ -141,7 +141,7 @@ class _Source:
 
 
 async def _write_small(
-    request: ApiRequest, source: _Source, headers: dict[str, str], status: int
+    request: ApiRequest, source: _BodyPieces, headers: dict[str, str], status: int
 ) -> web.StreamResponse:
     services = request.services
     content = await services.pipeline.workers.call(request.asker, source.all, 0)
@@ -159,7 +159,9 @@ async def _write_small(
 class _LargeBody:
     """A body that is written in pieces."""
 
-    def __init__(self, request: ApiRequest, source: _Source, holds: Callable[[PermitBudget], bool]) -> None:
+    def __init__(
+        self, request: ApiRequest, source: _BodyPieces, holds: Callable[[PermitBudget], bool]
+    ) -> None:
         self._request = request
         self._source = source
         self._loop = asyncio.get_running_loop()

@@ -43,7 +43,7 @@ from broker_core.wire.kafka import ALTER_CONFIGS, INCREMENTAL_ALTER_CONFIGS, MES
 __all__ = ["ALTER_CONFIGS_ROW", "INCREMENTAL_ALTER_CONFIGS_ROW"]
 
 #: From the present configs of a topic to the new ones. Raises ``InvalidConfig``.
-_Change: TypeAlias = Callable[[Mapping[str, str]], Mapping[str, str]]
+_ChangeOfConfigs: TypeAlias = Callable[[Mapping[str, str]], Mapping[str, str]]
 _MISSING: Final = frozenset(
     {ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTION}
 )
@@ -149,7 +149,7 @@ async def _topics(call: KafkaCall, rows: Mapping[str, Fields]) -> Mapping[str, R
 
 
 def _why(
-    change: _Change, broker: Mapping[str, str], may_list: Callable[[], bool], error: InvalidConfig
+    change: _ChangeOfConfigs, broker: Mapping[str, str], may_list: Callable[[], bool], error: InvalidConfig
 ) -> RowError:
     """The reason why a change of configs is impossible; it names present configs only to clients that may list the
     topic.
@@ -161,7 +161,7 @@ def _why(
 def _refusal(
     topic: NamedTopic,
     name: str,
-    change: _Change,
+    change: _ChangeOfConfigs,
     broker: Mapping[str, str],
     why: Callable[[InvalidConfig], RowError],
 ) -> RowError | None:
@@ -186,7 +186,7 @@ def _has_operations(row: Fields) -> bool:
     return all(each.get("config_operation", 0) in list(ConfigOperation) for each in row["configs"])
 
 
-def _change(call: KafkaCall, row: Fields) -> _Change:
+def _change(call: KafkaCall, row: Fields) -> _ChangeOfConfigs:
     """The change of a topic's configs in a row of either API."""
     broker, given = call.services.options.kafka.configs, row["configs"]
     if call.header.api_key == ALTER_CONFIGS.key:
@@ -199,8 +199,8 @@ def _change(call: KafkaCall, row: Fields) -> _Change:
 
 
 def _within_transaction(
-    change: _Change, broker: Mapping[str, str], why: Callable[[InvalidConfig], RowError]
-) -> _Change:
+    change: _ChangeOfConfigs, broker: Mapping[str, str], why: Callable[[InvalidConfig], RowError]
+) -> _ChangeOfConfigs:
     """The change of the configs that a topic has when it is written, checked once more."""
 
     def checked(own: Mapping[str, str]) -> Mapping[str, str]:

@@ -55,7 +55,7 @@ async def _of_many(call: KafkaCall, requested: Sequence[Mapping[str, Any]]) -> F
 
 
 def _of(
-    call: KafkaCall, requested: Sequence[Mapping[str, Any]], question: _Question
+    call: KafkaCall, requested: Sequence[Mapping[str, Any]], question: _MetadataQuestion
 ) -> Fields | Coroutine[Any, Any, Fields]:
     """The answer; without waiting for no topics, as clients want with each connection, and for a few topics."""
     if question.refusal is not None:
@@ -66,7 +66,7 @@ def _of(
     return _answer(call, [_row(call, row) for row in _in_order(rows)])
 
 
-async def _looked_for(call: KafkaCall, question: _Question) -> Fields:
+async def _looked_for(call: KafkaCall, question: _MetadataQuestion) -> Fields:
     listed, names = await _listed(call, question.names)
     named = call.services.named
     if question.ids:
@@ -95,7 +95,7 @@ async def _listed(call: KafkaCall, names: Sequence[str]) -> tuple[Encoded | None
         return None, names  # each of them says why
 
 
-class _Question(NamedTuple):
+class _MetadataQuestion(NamedTuple):
     """The topics of a request, each once, by their ids or by their names; or the reason why it is refused."""
 
     ids: Sequence[uuid.UUID] = ()
@@ -103,16 +103,16 @@ class _Question(NamedTuple):
     refusal: ErrorCode | None = None
 
 
-def _question(version: int, requested: Sequence[Mapping[str, Any]]) -> _Question:
+def _question(version: int, requested: Sequence[Mapping[str, Any]]) -> _MetadataQuestion:
     with_ids = any(row["topic_id"] != ZERO_ID for row in requested)
     if version < _BY_ID and (with_ids or any(row["name"] is None for row in requested)):
-        return _Question(refusal=ErrorCode.INVALID_REQUEST)
+        return _MetadataQuestion(refusal=ErrorCode.INVALID_REQUEST)
     if not with_ids and any(row["name"] is None for row in requested):
-        return _Question(refusal=ErrorCode.UNKNOWN_SERVER_ERROR)
+        return _MetadataQuestion(refusal=ErrorCode.UNKNOWN_SERVER_ERROR)
     if with_ids:
         ids = dict.fromkeys(row["topic_id"] for row in requested if row["topic_id"] != ZERO_ID)
-        return _Question(ids=list(ids))
-    return _Question(names=list(dict.fromkeys(row["name"] or "" for row in requested)))
+        return _MetadataQuestion(ids=list(ids))
+    return _MetadataQuestion(names=list(dict.fromkeys(row["name"] or "" for row in requested)))
 
 
 def _in_order(rows: Sequence[NamedTopic]) -> list[NamedTopic]:

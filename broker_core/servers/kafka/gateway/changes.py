@@ -76,7 +76,7 @@ def _without_other(row: Fields) -> Fields:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Change:
+class _RelayedChange:
     """A request that changes the things of its array ``requested``, with a row of each in the array ``answered``.
 
     ``topic`` gives the name of a thing's topic, ``None`` for a thing of no topic; ``row`` the row of a refused thing,
@@ -141,7 +141,7 @@ class _Change:
             yield row_of("", whole, about)
 
 
-async def _changed(change: _Change, call: KafkaCall) -> Fields:
+async def _changed(change: _RelayedChange, call: KafkaCall) -> Fields:
     """The answer to a request, of which the deciding node gets the things that are not refused."""
     things: Sequence[Any] = call.body[change.requested]
     wrong = {place: change.wrong(call, thing) for place, thing in enumerate(things)}
@@ -160,7 +160,7 @@ async def _changed(change: _Change, call: KafkaCall) -> Fields:
     return answer | {change.answered: [*of_node, *rows]}
 
 
-async def _refusals(call: KafkaCall, change: _Change, things: Sequence[Any]) -> dict[int, RowError]:
+async def _refusals(call: KafkaCall, change: _RelayedChange, things: Sequence[Any]) -> dict[int, RowError]:
     """The things, by their places, that the client may not change."""
     if not call.may_hide_topics:
         return {}
@@ -193,7 +193,7 @@ async def _refusals(call: KafkaCall, change: _Change, things: Sequence[Any]) -> 
     return refused
 
 
-def _row(change: _Change) -> HandlerRow:
+def _row(change: _RelayedChange) -> HandlerRow:
     later = partial(_changed, change)
     return HandlerRow(
         change.api, partial(audited, change.action, later, change.audit_rows, change.each_refused)
@@ -246,7 +246,7 @@ def _not_deleted(_call: KafkaCall, error: RowError) -> Fields:
     return {"error_code": error.code, "topics": []}
 
 
-_CREATE: Final = _Change(
+_CREATE: Final = _RelayedChange(
     api=CREATE_TOPICS,
     action="create_topic",
     requested="topics",
@@ -259,7 +259,7 @@ _CREATE: Final = _Change(
     unlisted=_without_configs,
     guarded=_without_other,
 )
-_PARTITIONS: Final = _Change(
+_PARTITIONS: Final = _RelayedChange(
     api=CREATE_PARTITIONS,
     action="add_partitions",
     requested="topics",
@@ -268,7 +268,7 @@ _PARTITIONS: Final = _Change(
     row=_named,
     result=_name_and_code,
 )
-_REASSIGN: Final = _Change(
+_REASSIGN: Final = _RelayedChange(
     api=ALTER_PARTITION_REASSIGNMENTS,
     action="reassign_partitions",
     requested="topics",
@@ -280,8 +280,8 @@ _REASSIGN: Final = _Change(
 )
 
 
-def _configs_of(api: Api) -> _Change:
-    return _Change(
+def _configs_of(api: Api) -> _RelayedChange:
+    return _RelayedChange(
         api=api,
         action="alter_configs",
         requested="resources",
@@ -320,7 +320,7 @@ async def _configs_by_node(api: Api, call: KafkaCall) -> Fields:
 
 _CONFIGS: Final = [_configs_of(api) for api in (ALTER_CONFIGS, INCREMENTAL_ALTER_CONFIGS)]
 _OFFSETS: Final = [
-    _Change(
+    _RelayedChange(
         api=api,
         action="alter_offsets",
         requested="topics",

@@ -144,7 +144,7 @@ class PiecesAlive:
 @pytest.mark.parametrize("compress", [None, zlib.compressobj(1, wbits=31)])
 def test_a_piece_is_gone_before_the_next_one_is_made(compress: Any) -> None:
     pieces = PiecesAlive()
-    source = body_writer._Source(RenderedBody("text/plain", pieces, BlockSize(), 300_000), compress)
+    source = body_writer._BodyPieces(RenderedBody("text/plain", pieces, BlockSize(), 300_000), compress)
     while source.next() is not None:
         pass
     assert pieces.alive == [0, 0, 0, 0]

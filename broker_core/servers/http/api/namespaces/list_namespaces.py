@@ -196,7 +196,7 @@ def operations(services: ApiServices) -> list[HttpOperation]:
 _States: TypeAlias = Mapping[str, NamespaceState | None]
 
 
-class _Source(Protocol):
+class _NamespaceNames(Protocol):
     """A source of names of namespaces, as :class:`~broker_core.catalog.NamespaceCounts`."""
 
     def states(self, after: str, most: int, wanted: NamespaceFilter, /) -> _States: ...
@@ -221,7 +221,7 @@ class _Names:
 class _WithNamespace:
     """Another source, and one more name."""
 
-    def __init__(self, source: _Source, name: str) -> None:
+    def __init__(self, source: _NamespaceNames, name: str) -> None:
         self._source = source
         self._name = name
 
@@ -236,7 +236,7 @@ class _WithNamespace:
         return self._source.total(wanted) + (is_new and wanted.has(self._name))
 
 
-def _sources(services: ApiServices, source: _Source) -> _Source:
+def _sources(services: ApiServices, source: _NamespaceNames) -> _NamespaceNames:
     of_kafka = services.kafka_namespace
     return source if of_kafka is None else _WithNamespace(source, str(of_kafka))
 
@@ -250,7 +250,9 @@ async def every_namespace(request: ApiRequest, prefix: str) -> AsyncIterator[lis
         yield await _allowed(request, names, len(names))
 
 
-async def _names(request: ApiRequest, source: _Source, wanted: NamespaceFilter) -> AsyncIterator[list[str]]:
+async def _names(
+    request: ApiRequest, source: _NamespaceNames, wanted: NamespaceFilter
+) -> AsyncIterator[list[str]]:
     """All names of a source in order, thousands at a time."""
     after, read = "", True
     while read:
@@ -260,7 +262,7 @@ async def _names(request: ApiRequest, source: _Source, wanted: NamespaceFilter) 
         after = names[-1] if read else ""
 
 
-async def _page(request: ApiRequest, counts: _Source, more: dict[str, Any]) -> web.Response:
+async def _page(request: ApiRequest, counts: _NamespaceNames, more: dict[str, Any]) -> web.Response:
     limit: int = request.values["limit"]
     after: str = request.values["cursor"]
     wanted = _filter_of(request.values)
@@ -294,7 +296,7 @@ def _filter_of(values: Mapping[str, Any]) -> NamespaceFilter:
     return NamespaceFilter(values["prefix"] or "", values["contains"])
 
 
-async def _total(request: ApiRequest, counts: _Source, wanted: NamespaceFilter) -> int | None:
+async def _total(request: ApiRequest, counts: _NamespaceNames, wanted: NamespaceFilter) -> int | None:
     """The number of namespaces that a client may list; ``None`` if gates are asked about each."""
     pipeline, asker = request.services.pipeline, request.asker
     if pipeline.dispatcher.has_gates:
