@@ -156,7 +156,7 @@ def test_matches_are_a_frame_that_any_writer_takes(
 
 
 def test_each_generation_has_a_folder_of_its_own(
-    spark: SparkSession, tmp_path: Path, result: BuildResult
+    spark: SparkSession, tmp_path: Path, result: BuildResult, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     address = str(tmp_path / "matches")
     for number in (7, 8, 8):
@@ -170,6 +170,11 @@ def test_each_generation_has_a_folder_of_its_own(
         written(spark, address, more)
     with pytest.raises(BatchError, match=r"nonsense://bucket/x/number=1: .*by connectors of its own"):
         written(spark, "nonsense://bucket/x", result)
+    monkeypatch.setattr(matches_export, "write_table", lambda *_: None)  # as tasks of other machines do
+    (tmp_path / "matches" / "number=9").mkdir()
+    with pytest.raises(BatchError, match=r"Cannot write the table .*UNABLE_TO_INFER_SCHEMA"):
+        written(spark, address, replace(result, number=9))
+    monkeypatch.undo()
     name = f"table:matches_{tmp_path.name}"
     for _ in range(2):
         written(spark, name, result)

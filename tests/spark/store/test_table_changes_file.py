@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -42,5 +43,13 @@ def test_a_damaged_look_is_an_error(tmp_path: Path, data: bytes) -> None:
     write_changes(store, LOOK)
     path = tmp_path / "changes" / f"{LOOK.generation}-000000000001.jsonl"
     path.write_bytes(data or path.read_bytes()[:-3])
+    with pytest.raises(DamagedFile, match="it is no file of changes"):
+        newest_changes(store, LOOK.generation)
+
+
+@pytest.mark.parametrize("state", ["gold", {"tier": 5}, []])
+def test_a_state_that_is_none_is_an_error(tmp_path: Path, state: Any) -> None:
+    store = open_store(str(tmp_path))
+    write_changes(store, replace(LOOK, names={("a/b", "persistent", "x"): state}))
     with pytest.raises(DamagedFile, match="it is no file of changes"):
         newest_changes(store, LOOK.generation)

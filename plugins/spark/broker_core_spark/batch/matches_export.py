@@ -23,7 +23,7 @@ from broker_core_spark.batch.progress.progress import SparkJob
 from broker_core_spark.batch.segments.task_assignment import equal_shares
 from broker_core_spark.batch.source_address import is_table_name
 from broker_core_spark.batch.spark.run_on_partitions import numbered_partitions
-from broker_core_spark.batch.written_table import write_table
+from broker_core_spark.batch.written_table import failing_to_write, write_table
 from broker_core_spark.format import (
     KEY_BYTES,
     CanonicalQuestion,
@@ -217,7 +217,11 @@ def write_matches(frame: DataFrame, place: str, segments: Sequence[SegmentEntry]
     job = SparkJob("export matches", amounts, sum(entry.size + entry.postings.size for entry in segments))
     with described_job(spark, job):
         write_table(frame, place)
-    if not is_table_name(place) and (rows := spark.read.parquet(place).count()) != matches:
+    if is_table_name(place):
+        return
+    with failing_to_write(place):
+        rows = spark.read.parquet(place).count()
+    if rows != matches:
         raise BatchError(
             f"{place}: {counted(rows, 'row', spec=',')}, and the generation has "
             f"{counted(matches, 'match', 'matches', spec=',')}: is it a place that the driver and "

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from broker_core_spark.errors import StoreFailed
 from broker_core_spark.store.store import failing
@@ -47,14 +47,14 @@ class _LocalFile:
 
     def check_readable(self) -> None:
         with failing(self._address, "read it"):
-            if not self._is_special():  # bytes read from a pipe are gone
+            if not self.read_once:
                 self._path.open("rb").close()
 
     def check_writable(self) -> None:
         if self._path.is_dir():
             raise StoreFailed(f"{self._address}: cannot write it: there is a folder of this name")
         with failing(self._address, "write it"):
-            place = self._path if self._is_special() else self._beside()
+            place = self._path if self.read_once else self._beside()
             place.open("ab").close()
             if place != self._path:
                 place.unlink()
@@ -68,7 +68,7 @@ class _LocalFile:
 
     def write(self, data: bytes) -> None:
         with failing(self._address, "write it"):
-            if self._is_special():
+            if self.read_once:
                 self._path.write_bytes(data)
                 return
             beside = self._beside()
@@ -78,8 +78,11 @@ class _LocalFile:
             finally:
                 beside.unlink(missing_ok=True)
 
-    def _is_special(self) -> bool:
-        """Whether the file is a device or a pipe, such as ``/dev/stdout``, which no other file replaces."""
+    @property
+    def read_once(self) -> bool:
+        """Whether the file is a device or a pipe, such as ``/dev/stdin``: bytes that are read are gone, and no other
+        file replaces it.
+        """
         return self._path.exists() and not self._path.is_file() and not self._path.is_dir()
 
     def _beside(self) -> Path:
@@ -93,6 +96,7 @@ class _BucketFile:
     _address: str
     _client: Any
     _key: str
+    read_once: ClassVar[bool] = False
 
     def check_readable(self) -> None:
         import obstore

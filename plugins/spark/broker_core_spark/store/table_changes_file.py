@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from pydantic import TypeAdapter
+
 from broker_core_spark.errors import DamagedFile
 from broker_core_spark.store.store import Store
 
@@ -27,6 +29,8 @@ _KEPT: Final = 3
 
 #: Namespace, domain and local name.
 ChangedName = tuple[str, str, str]
+#: A line of the file after the first: a changed name, and its properties or null.
+_ROW: Final = TypeAdapter(tuple[str, str, str, dict[str, str] | None])
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +58,9 @@ def newest_changes(store: Store, generation: str, after: int = 0) -> TableChange
     try:
         if head.decode() != hashlib.sha256(lines).hexdigest():
             raise ValueError("its checksum is another one")
-        looked, *rows = map(json.loads, lines.splitlines())
-        names = {(namespace, domain, local): properties for namespace, domain, local, properties in rows}
-        return TableChanges(generation, number, datetime.fromisoformat(looked), names)
+        looked, *rows = lines.splitlines()
+        names = {row[:3]: row[3] for row in map(_ROW.validate_json, rows)}
+        return TableChanges(generation, number, datetime.fromisoformat(json.loads(looked)), names)
     except (ValueError, TypeError, RecursionError) as error:
         raise DamagedFile(f"{store.uri}/{path}: it is no file of changes: {error!s:.200}") from None
 

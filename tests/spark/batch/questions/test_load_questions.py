@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -315,6 +316,36 @@ def test_lines_are_checked_before_spark_starts(tmp_path: Path) -> None:
     for source in (bad, f"memory://{tmp_path.name}/p.jsonl"):
         with pytest.raises(InvalidPatterns, match="line 2: namespace must be"):
             check_rows([source], property_keys=())
+
+
+def test_rows_of_a_pipe_are_left_for_the_build(tmp_path: Path) -> None:
+    pipe, end = os.pipe()
+    os.write(end, Path(jsonl(tmp_path / "p.jsonl", {"namespace": "a/b", "pattern": "x"})).read_bytes())
+    os.close(end)
+    check_rows([f"/dev/fd/{pipe}"], property_keys=())
+    assert len(load_questions(f"/dev/fd/{pipe}").questions) == 1
+    os.close(pipe)
+
+
+@pytest.mark.parametrize(
+    ("asked", "reason"),
+    [
+        (pa.array([2**60], pa.timestamp("us", "UTC")), "row 1: last_asked: "),
+        (pa.array([2**50], pa.timestamp("us", "Nowhere/Town")), "row 1: last_asked: .*Nowhere"),
+        (None, "not Parquet"),
+    ],
+)
+def test_a_table_in_a_bucket_that_cannot_be_read(tmp_path: Path, asked: pa.Array | None, reason: str) -> None:
+    sink = pa.BufferOutputStream()
+    last = pa.array(["x" * 200]) if asked is None else asked
+    pq.write_table(pa.table({"namespace": ["a/b"], "last_asked": last}), sink)
+    data = bytearray(sink.getvalue().to_pybytes())
+    if asked is None:
+        data[4:60] = bytes(byte ^ 0xFF for byte in data[4:60])
+    address = f"memory://{tmp_path.name}/patterns.parquet"
+    addressed_file(address).write(bytes(data))
+    with pytest.raises(InvalidPatterns, match=f"{address}.*{reason}"):
+        load_questions(address)
 
 
 def test_tasks_find_what_the_driver_finds(spark: SparkSession) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,12 @@ def test_segments_are_given_in_order_with_their_files_stored(
         assert puts.finish() == given
     assert [one.entry for one in given] == [result(number).entry for number in range(7)]
     assert [one.new for one in given] == [number != 3 for number in range(7)]
+    # One that had a new file before, and files that are in the store.
+    with SegmentPuts(store) as puts:
+        for number, new in ((1, True), (2, False), (4, False)):
+            own = [written(b"content %d %d" % (number, part)) for part in range(number % 3 + 1)]
+            puts.add(replace(result(number), new=new), own)
+        assert [one.new for one in puts.finish()] == [True, False, False]
     assert len(list(store.list("postings"))) == 1 + 2 + 3 + 1 + 2 + 3 + 1
 
 

@@ -14,6 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from broker_core_spark.batch.build_errors import InvalidCatalogue, NothingToKeep
+from broker_core_spark.batch.job import build
+from broker_core_spark.batch.publish_gates import PublishGates
 from broker_core_spark.batch.sources import parquet_and_tables
 from broker_core_spark.batch.sources.parquet_and_tables import (
     TableSource,
@@ -100,6 +102,33 @@ def test_tables_that_cannot_be_read(spark: SparkSession, tmp_path: Path) -> None
         pytest.raises(InvalidCatalogue, match="expected domain"),
     ):
         snapshot.read(place)
+
+
+def test_what_spark_cannot_read_is_an_error_of_the_catalogue(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "damaged.parquet"
+    pq.write_table(pa.table({"name": [f"persistent://a/b/{n}" for n in range(5000)]}), path)
+    data = bytearray(path.read_bytes())
+    data[4:3000] = bytes(byte ^ 0xA5 for byte in data[4:3000])
+    path.write_bytes(data)
+    row = ("persistent://a/b/x", ("eu", "us"))
+    for source, reason in (
+        (str(path), "damaged.parquet"),
+        (
+            spark.createDataFrame([("persistent://a/b/x", "y")], "name string, NAME string"),
+            "DataFrame.*AMBIGUOUS",
+        ),
+        (
+            spark.createDataFrame([row], "name string, properties struct<region:string,Region:string>"),
+            "AMBIGUOUS",
+        ),
+    ):
+        with (
+            TableSource(source, spark).snapshot() as snapshot,
+            pytest.raises(InvalidCatalogue, match=f"Cannot read the catalogue .*{reason}"),
+        ):
+            snapshot.read(
+                replace(staging_area(tmp_path), namespaces=frozenset({"a/b"}), property_keys=("region",))
+            )
 
 
 @pytest.mark.parametrize("named", [frozenset({"a/b"}), None])
@@ -257,6 +286,32 @@ def test_random_chains_of_changes_of_a_table_with_versions(
     table = _VersionedTable(spark)
     monkeypatch.setattr(TableSource, "_pinned", lambda *_: table.pinned())
     check_chain(spark, table, tmp_path, seed=21)
+
+
+def test_a_namespace_without_topics_gets_some(spark: SparkSession, tmp_path: Path) -> None:
+    path, patterns = tmp_path / "topics.parquet", tmp_path / "patterns.jsonl"
+    asked = [("a/b", None), ("new/0", None), ("new/0", "new/0/.*"), ("new/1", None)]
+    lines = ({"namespace": name, "pattern": text, "properties": {"region": "eu"}} for name, text in asked)
+    patterns.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    rows = [
+        {"name": f"persistent://a/b/{n}", "version": 1, "properties": '{"region": "eu"}'} for n in range(9)
+    ]
+    more = [{**rows[0], "name": f"persistent://new/0/{n}", "version": 2} for n in range(3)]
+    for new, counts in (([], {"a/b": 9}), (more, {"a/b": 9, "new/0": 3}), ([], {"a/b": 9, "new/0": 3})):
+        rows += new
+        pq.write_table(pa.Table.from_pylist(rows), path)
+        result = build(
+            spark,
+            catalogue=str(path),
+            patterns=str(patterns),
+            store=str(tmp_path / "store"),
+            changes="version",
+            property_keys=("region",),
+            incremental=True,
+            gates=PublishGates(allow_shrink=True),
+        )
+        assert {one.question.namespace: one.count for one in result.totals} == counts
+    assert (result.full_because, result.segments_written) == ("", 0)
 
 
 ROWS = [

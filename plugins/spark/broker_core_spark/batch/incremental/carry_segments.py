@@ -67,7 +67,7 @@ __all__ = ["CarriedSegments", "carry_segments"]
 
 #: The share of the kept segments that are read whole.
 _AGAIN: Final = 1 / 32
-#: Bytes of names of stretches that are held together, so that their new names are matched at once.
+#: Bytes of files of stretches that are held together, so that their new names are matched at once.
 _TOGETHER: Final = 64 * 1024 * 1024
 #: A level at which no stretch is cut.
 _NEVER: Final = 65
@@ -140,8 +140,10 @@ class _Stretch:
 
     @property
     def size(self) -> int:
-        """Bytes of names that are held."""
-        return sum(piece.entry.size for piece in self.pieces if piece.runs)
+        """Bytes of postings and names that are held."""
+        return sum(
+            piece.entry.postings.size + (piece.entry.size if piece.runs else 0) for piece in self.pieces
+        )
 
 
 @dataclass(frozen=True, slots=True)

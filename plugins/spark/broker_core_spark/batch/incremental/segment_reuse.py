@@ -169,12 +169,11 @@ def reusable_segments(
     firsts, first_name = _firsts(manifest), first_key(manifest.segments[0])
     named = {question.namespace for question in questions}
     now = {name: version for name in named if (version := snapshot.version(name)) is not None}
-    # A namespace without topics is in the questions of no generation of a table. It has no names to match.
-    anew = manifest.namespaces.keys() & _namespaces_with_added_properties(previous.questions, questions)
+    anew = _namespaces_with_added_properties(previous.questions, questions)
     try:
         if manifest.static and (snapshot.unversioned or manifest.property_keys != tuple(property_keys)):
             raise NothingToKeep(snapshot.unversioned)
-        names, whole = _changed(manifest.versions(), now, anew, snapshot, property_keys)
+        names, whole = _changed(manifest, now, anew, snapshot, property_keys)
     except NothingToKeep:
         if not manifest.static:
             raise
@@ -237,23 +236,28 @@ def _check_kind(manifest: Manifest, snapshot: CatalogueSnapshot, sizes: tuple[in
 
 
 def _changed(
-    before: Mapping[str, CatalogVersion],
+    manifest: Manifest,
     now: Mapping[str, CatalogVersion],
     anew: Collection[str],
     snapshot: CatalogueSnapshot,
     property_keys: Sequence[str],
 ) -> tuple[dict[str, list[tuple[str, str]]], list[tuple[bytes, bytes]]]:
     """The names that may have changed, and the key ranges of namespaces to make ``anew`` or not to keep."""
-    kept = (before.keys() & now.keys()) - set(anew)
+    before = manifest.versions()
+    known = before.keys() & now.keys()
+    # A namespace without topics is in the questions of no generation of a table, so all that it is asked is new. It has
+    # no names to match until some come.
+    kept = known - (set(anew) & manifest.namespaces.keys())
     # A restored copy may have the same version number and other topics.
     since = {name: before[name] for name in sorted(kept) if not before[name].same_state(now[name])}
-    found = snapshot.changes(since, property_keys) if since else {}
-    kept -= {namespace for namespace, names in found.items() if names is None}
+    changes = snapshot.changes(since, property_keys) if since else {}
+    found = {name: None if names is None else list(names) for name, names in changes.items()}
+    kept -= {name for name, names in found.items() if names is None or (names and name in anew)}
     whole = [
         (first_of_namespace(name), end_of_namespace(name))
         for name in sorted((before.keys() | now.keys()) - kept)
     ]
-    return {namespace: list(names) for namespace, names in found.items() if names is not None}, whole
+    return {name: names for name, names in found.items() if names is not None and name in kept}, whole
 
 
 def _namespaces_with_added_properties(

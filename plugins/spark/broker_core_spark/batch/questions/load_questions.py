@@ -161,11 +161,12 @@ def check_rows(
 ) -> None:
     """Raise what :func:`load_questions` raises for rows of files, before there is a session of Spark.
 
+    Pipes and devices are left for :func:`load_questions`, since they can be read once.
     Patterns are not compiled: a refused one does not end a build.
     """
     found = _FoundQuestions(property_keys, None, strict=strict)
     for source in sources:
-        if _is_file(source):
+        if _is_file(source) and not addressed_file(_address(source), store_options).read_once:
             for place, row in _source_rows(source, None, store_options):
                 found.add(place, row)
     found.check_properties()
@@ -371,7 +372,7 @@ def _file_rows(source: str, options: Mapping[str, str] | None) -> Iterator[tuple
 
         try:
             table = pq.read_table(pa.BufferReader(data))
-        except pa.ArrowException as error:
+        except (pa.ArrowException, OSError) as error:
             raise InvalidPatterns(f"{source}: not Parquet: {error}") from None
         return _rows_of_table(table, source)
     return (_toml_rows if place.endswith(".toml") else _json_rows)(place, data)
@@ -426,8 +427,8 @@ def _rows_of_table(table: pa.Table, shown: str) -> Iterator[tuple[str, object]]:
     for batch in table.select(_question_columns(table.column_names, shown)).to_batches():
         try:
             rows = batch.to_pylist()
-        except UnicodeDecodeError:  # Spark passes invalid UTF-8 on in a column of texts
-            _check_texts(batch, shown, number)
+        except Exception:  # Spark passes invalid UTF-8 on in a column of texts, and times of any year
+            _check_values(batch, shown, number)
             raise
         for row in rows:
             number += 1
@@ -435,14 +436,16 @@ def _rows_of_table(table: pa.Table, shown: str) -> Iterator[tuple[str, object]]:
             yield place, _from_table(place, row)
 
 
-def _check_texts(batch: pa.RecordBatch, shown: str, before: int) -> None:
-    """Raise for the first value that is no text in UTF-8. It is slow: for wrong batches alone."""
+def _check_values(batch: pa.RecordBatch, shown: str, before: int) -> None:
+    """Raise for the first value that Python cannot read. It is slow: for wrong batches alone."""
     for number, values in enumerate(zip(*batch.columns, strict=True), before + 1):
         for column, value in zip(batch.schema.names, values, strict=True):
             try:
                 value.as_py()
             except UnicodeDecodeError:
                 raise InvalidPatterns(f"{shown}, row {number}: {column} is no text in UTF-8") from None
+            except (ValueError, LookupError, ArithmeticError) as error:  # of a time in a zone or year unknown
+                raise InvalidPatterns(f"{shown}, row {number}: {column}: {error!s:.200}") from None
 
 
 def _from_table(place: str, row: dict[str, Any]) -> dict[str, Any]:

@@ -165,7 +165,7 @@ def merge_parts(
 ) -> list[SegmentResult]:
     """Do the work of one numbered task: the segments whose postings are joined."""
     segments, selectors = work
-    asked = {place: selectors.keys(store, place) for place in selectors.places}
+    asked = selectors.keys(store)
     with SegmentPuts(store) as puts:
         for one in segments:
             made = one.segment

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Final
 
 from broker_core_spark.format import (
@@ -71,8 +72,7 @@ class SegmentPuts(AbstractContextManager["SegmentPuts"]):
         files = self._files()
         new = iter(put_all_verified(self._store, [(written, written.file) for written in files]))
         self.stored += [
-            replace(result, new=result.new or True in [next(new) for _ in own])
-            for result, own in self._waiting
+            replace(result, new=True in [result.new, *islice(new, len(own))]) for result, own in self._waiting
         ]
         patches = list(self._patches.items())
         for created, (name, data) in zip(self._store.put_all_new(patches), patches, strict=True):

@@ -38,9 +38,16 @@ class StagedSelectors:
         own = [(key, _selector(line)) for key, line in lines if int.from_bytes(key) * groups >> 128 == group]
         return own, SelectorKeys.of(key for key, _ in lines)
 
-    def keys(self, store: Store, place: _Place) -> SelectorKeys:
-        """The keys of all selectors of a namespace and domain."""
-        return SelectorKeys.of(key for key, _ in self._lines(store, place))
+    def keys(self, store: Store) -> dict[_Place, SelectorKeys]:
+        """The keys of all selectors of each namespace and domain, by one request: the places follow each other."""
+        if not self.places:
+            return {}
+        begin = min(low for low, _ in self.places.values())
+        data = store.get_range(self.path, begin, max(high for _, high in self.places.values()))
+        return {
+            place: SelectorKeys.of(map(line_key, data[low - begin : high - begin].splitlines()))
+            for place, (low, high) in self.places.items()
+        }
 
     def of(self, places: Iterable[_Place]) -> StagedSelectors:
         """The selectors of some places, as they are sent to a task."""
@@ -73,10 +80,8 @@ class KeptSelectors:
         self, store: Store, before: StagedSelectors, now: StagedSelectors, added: StagedSelectors
     ) -> None:
         self._added = added
-        self.before: Mapping[_Place, SelectorKeys] = {
-            place: before.keys(store, place) for place in before.places
-        }
-        self.now: Mapping[_Place, SelectorKeys] = {place: now.keys(store, place) for place in now.places}
+        self.before: Mapping[_Place, SelectorKeys] = before.keys(store)
+        self.now = self.before if now == before else now.keys(store)
         self._of_added = cache(partial(added.read, store))
         self._of_now = cache(partial(now.read, store))
 

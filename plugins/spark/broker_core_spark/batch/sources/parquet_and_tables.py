@@ -40,7 +40,13 @@ from broker_core_spark.batch.source_redaction import redacted_source
 from broker_core_spark.batch.sources.catalogue_source import CatalogueSnapshot, CatalogueSource
 from broker_core_spark.batch.sources.delta_changes import pin_delta
 from broker_core_spark.batch.sources.iceberg_changes import pin_iceberg
-from broker_core_spark.batch.sources.pinned_table import PinnedTable, at_version, name_and_version, pin_column
+from broker_core_spark.batch.sources.pinned_table import (
+    CHANGE,
+    PinnedTable,
+    at_version,
+    name_and_version,
+    pin_column,
+)
 from broker_core_spark.batch.sources.stage_rows import rows_by_place, without_namespace
 from broker_core_spark.batch.spark.run_on_partitions import run_on_partitions
 from broker_core_spark.batch.spark.spark_errors import failing_to_read, spark_errors, spark_message
@@ -55,8 +61,6 @@ if TYPE_CHECKING:
 __all__ = ["TableSnapshot", "TableSource", "changed_names", "in_namespaces"]
 
 _JSON: Final = "json"
-#: The column with the kind of a row's change, in Iceberg and in Delta.
-CHANGE: Final = "_change_type"
 #: More changed names are not collected: the table is read in full.
 MOST_NAMES: Final = 1_000_000
 #: Full names are compared with prefixes up to so many namespaces, which skips row groups of Parquet. With more they are
@@ -156,7 +160,8 @@ class TableSnapshot(CatalogueSnapshot):
 
     def read(self, staging: StagingArea) -> list[SortedRun]:
         work = partial(_ingest, staging, self._source.namespace, self._name_column)
-        rows = self._selected(self._of(self._table.rows, staging.namespaces), staging.property_keys)
+        with failing_to_read("catalogue", self._source.address, InvalidCatalogue):
+            rows = self._selected(self._of(self._table.rows, staging.namespaces), staging.property_keys)
         return run_on_partitions(rows, work, SparkJob("read the catalogue"))
 
     def version(self, _namespace: str) -> CatalogVersion | None:

@@ -18,8 +18,10 @@ from broker_core_spark.batch.build_errors import InvalidCatalogue, NothingToKeep
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["PinnedTable", "at_version", "name_and_version", "pin_column"]
+__all__ = ["CHANGE", "PinnedTable", "at_version", "name_and_version", "pin_column"]
 
+#: The column with the kind of a row's change, in Iceberg and in Delta.
+CHANGE: Final = "_change_type"
 _VERSION: Final = re.compile(r"(?P<name>.*\S)\s+version\s+as\s+of\s+(?P<version>[0-9]{1,19})", re.IGNORECASE)
 #: The version of a row that has none: it never changed.
 _LEAST: Final = -(2**63)
@@ -87,7 +89,7 @@ def pin_column(rows: DataFrame, column: str) -> PinnedTable:
             raise NothingToKeep(
                 "the published generation is of another table, or of a later state of this one"
             )
-        return rows.where(value > int(before)).withColumn("_change_type", F.lit("insert"))
+        return rows.where(value > int(before)).withColumn(CHANGE, F.lit("insert"))
 
     # Rows that others change meanwhile are among those of the next time, too.
     here = rows.where(f"NOT coalesce({_DELETED}, false)") if _DELETED in rows.columns else rows
