@@ -19,6 +19,7 @@ from _pytest.assertion.rewrite import (
     get_cache_dir,
     try_makedirs,
 )
+from hypothesis.internal.charmap import intervals_from_codec
 from hypothesis.internal.constants_ast import constants_from_module
 
 from tests.support.distributions import DISTRIBUTIONS, ROOT
@@ -44,6 +45,9 @@ def make_caches(config: pytest.Config, processes: int) -> None:
 
 
 def _make_share(config: pytest.Config, share: slice) -> None:
+    if share.start == 0:
+        # Of what `text()` draws; more than a second, and each process that comes first would take it.
+        intervals_from_codec("utf-8")
     tests = sorted((ROOT / "tests").rglob("*.py"))
     for path in [path for path in tests if path.name.startswith("test_")][share]:
         pyc = get_cache_dir(path) / (path.stem + PYC_TAIL)
