@@ -6,6 +6,7 @@ import random
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
 from broker_core import EncodedNames
 from broker_core_spark.format.carried_postings import MovedRows, carried_postings
@@ -35,8 +36,10 @@ def test_rows_move_by_what_went_and_came_before_them() -> None:
     assert MovedRows.of(0, np.empty(0, np.int64), np.array([0, 0])).came.tolist() == [0, 1]
 
 
-def test_carried_postings_equal_those_of_all_names() -> None:
+@pytest.mark.parametrize("at_once", [100, 1024 * 1024])
+def test_carried_postings_equal_those_of_all_names(monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
     """Selectors of every kind and size, which lose and gain all, some or none of their names."""
+    monkeypatch.setattr("broker_core_spark.format.carried_postings._UNPACKED", at_once)
     pick = random.Random(3)
     kinds = set()
     for turn in range(60):

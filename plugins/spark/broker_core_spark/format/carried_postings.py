@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from itertools import pairwise
+from typing import Final, TypeAlias
 
 import numpy as np
 
@@ -22,6 +23,8 @@ __all__ = ["Hashes", "MovedRows", "carried_postings", "rows_that_came"]
 
 #: CRCs (uint32) and lengths (uint64) of picks.
 Hashes: TypeAlias = tuple[Array, Array]
+#: Rows of entries that are unpacked at once.
+_UNPACKED: Final = 1024 * 1024
 
 
 def rows_that_came(gone: Array, before: Array) -> Array:
@@ -142,8 +145,28 @@ def _packed(
 ) -> tuple[Array, Array]:
     """The entries to pack row by row, and their words. ``came`` has, in order, entry times names plus row.
 
-    An entry without the length of its names has not its hash either.
+    An entry without the length of its names has not its hash either. Some entries are unpacked at once: a row of a
+    bitmap takes 40 bytes meanwhile.
     """
+    rows = np.zeros(len(every), np.int64)
+    rows[: len(again)] = np.where(again, former.entries["count"], 0)
+    edges = [0, *(np.flatnonzero(np.diff(np.cumsum(rows) // _UNPACKED)) + 1).tolist(), len(every)]
+    result, words, size = [np.empty(0, ENTRY)], [np.empty(0, "<u4")], 0
+    for low, high in pairwise(edges):
+        own = again.copy()
+        own[:low] = own[high:] = False
+        first, last = np.searchsorted(came, (low * moved.names, high * moved.names))
+        entries, column = _packed_at_once(former, moved, every, own, came[first:last])
+        entries["first"][entries["kind"] != KIND_RANGE] += np.uint64(size)
+        size += len(column)
+        result.append(entries)
+        words.append(column)
+    return np.concatenate(result), np.concatenate(words)
+
+
+def _packed_at_once(
+    former: StoredPostings, moved: MovedRows, every: Array, again: Array, came: Array
+) -> tuple[Array, Array]:
     packing = former.entries[again]
     rows = moved.to[joined_rows(packing, former.words, former.names)]
     number = np.repeat(np.flatnonzero(again), packing["count"])

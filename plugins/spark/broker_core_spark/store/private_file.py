@@ -28,8 +28,8 @@ class PrivateFile(AbstractContextManager["PrivateFile"]):
         """
         self._directory = directory or tempfile.gettempdir()
         with self._failing():
-            # Larger writes pass the buffer by. One of 1 MiB does not stay in a processor's cache, and held most of the
-            # pieces of names that a swap writes: that took 1.5 times the time of hashing and writing them.
+            # Larger writes pass the buffer by. One of 1 MiB does not stay in a processor's cache: hashing and writing
+            # names alone took 1.5 times as long with it, a whole swap some hundredths longer.
             self._file = tempfile.TemporaryFile(buffering=64 * 1024, dir=self._directory)  # noqa: SIM115
 
     def __exit__(self, *_: object) -> None:
