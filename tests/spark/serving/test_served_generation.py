@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
+import threading
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -18,6 +20,7 @@ from broker_core.listing.listing_hash import topics_hash
 from broker_core.names import Mode
 from broker_core.testing import Server, serve
 from broker_core_spark.plugin import SparkPlugin
+from broker_core_spark.serving.opened import generation
 from broker_core_spark.serving.served_generation import ServedGeneration
 from tests.spark.test_exact_answers import check, serving
 from tests.support.chunks import tiny_chunks
@@ -65,6 +68,38 @@ async def test_a_generation_is_served_only_for_its_own_catalogue(
             assert await served_of(plugin, server, model, asked) is (reason is None)
         passed = {word for word, count in plugin.lister.counts.passed.items() if count}
         assert passed == ({reason} if reason else set())
+
+
+async def test_questions_wait_for_one_index_beside_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[int] = []
+    joined = generation._joined_runs
+
+    def noted(*runs: Any) -> Any:
+        threads.append(threading.get_ident())
+        return joined(*runs)
+
+    monkeypatch.setattr(generation, "_joined_runs", noted)
+    async with serving() as (server, plugin, model, uri):
+        await filled(model, 200)
+        await publish(uri, model, REGISTERED, segment_bytes=1024)
+        await plugin.lister.refresher.refresh()
+        assert threads == []  # not before it is needed
+        await asyncio.gather(*(check(server, model, asked, Random(1)) for asked in REGISTERED))
+        assert plugin.lister.counts.answers.total() == 2 * len(REGISTERED)
+        assert len(threads) == 1
+        served = present(plugin.lister.refresher.served)
+        place = ("public/default", "persistent")
+        assert list(served.generation.indexed) == [place]
+        # The next generation has it before it is asked.
+        await model.create("persistent://public/default/t-new", Random(1))
+        await publish(uri, model, REGISTERED, segment_bytes=1024)
+        await plugin.lister.refresher.refresh()
+        assert present(plugin.lister.refresher.served) is not served
+        assert list(present(plugin.lister.refresher.served).generation.indexed) == [place]
+        for asked in REGISTERED:
+            assert await served_of(plugin, server, model, asked)
+        assert len(threads) == 2
+        assert threading.get_ident() not in threads
 
 
 async def test_a_generation_that_nothing_brings_up_to_date_is_served_for_max_age() -> None:

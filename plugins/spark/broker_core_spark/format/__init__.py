@@ -45,6 +45,7 @@ from broker_core_spark.format.segment_layout import (
     ENTRY,
     HEADER,
     KIND_RANGE,
+    KIND_ROWS,
     NAMES,
 )
 from broker_core_spark.format.segment_patch import (
@@ -65,6 +66,7 @@ __all__ = [
     "HEADER",
     "KEY_BYTES",
     "KIND_RANGE",
+    "KIND_ROWS",
     "LARGEST_FACTOR",
     "MANIFEST_LIMIT",
     "NAMES",

@@ -17,6 +17,7 @@ from broker_core import EncodedNames
 from broker_core_spark.arrow_columns import Array
 from broker_core_spark.format import segment_layout
 from broker_core_spark.format.framed_file import FramedWriter, open_frame, section_buffers
+from broker_core_spark.format.picked_words import joined_rows
 from broker_core_spark.format.selector_keys import SelectorKeys
 
 __all__ = [
@@ -68,6 +69,12 @@ class StoredPostings:
     names: int
     entries: Array
     words: Array
+
+    def rows(self, key: bytes) -> Array:
+        """The rows that the selector of a key picks, ascending (int64)."""
+        at = entry_index(self.entries["key"], key)
+        found = self.entries[:0] if at is None else self.entries[at : at + 1]
+        return joined_rows(found, self.words, self.names)
 
 
 def entry_index(keys: Array, key: bytes) -> int | None:

@@ -20,8 +20,8 @@ from broker_core_spark.arrow_columns import Array, is_ascending
 from broker_core_spark.errors import InvalidGeneration
 from broker_core_spark.format import segment_layout
 from broker_core_spark.format.framed_file import open_frame, section_buffers
-from broker_core_spark.format.picked_words import Matches, joined_rows, rows_of_bits, unpacked, word_counts
-from broker_core_spark.format.postings_file import StoredPostings, entry_index, read_postings
+from broker_core_spark.format.picked_words import Matches, rows_of_bits, unpacked, word_counts
+from broker_core_spark.format.postings_file import StoredPostings, read_postings
 from broker_core_spark.format.segment_layout import RunPlace
 from broker_core_spark.format.selector_keys import split_keys
 
@@ -57,12 +57,6 @@ class SegmentRun:
     def entries(self) -> Array:
         """The entries of the selectors that pick names, of the type :data:`~.segment_layout.ENTRY`, sorted by key."""
         return self.postings.entries
-
-    def rows(self, key: bytes) -> Array:
-        """The rows that the selector of a key picks, ascending (int64)."""
-        at = entry_index(self.entries["key"], key)
-        found = self.entries[:0] if at is None else self.entries[at : at + 1]
-        return joined_rows(found, self.postings.words, len(self.names))
 
     def picked(self, index: int) -> Matches:
         """The names that the selector of an entry picks."""

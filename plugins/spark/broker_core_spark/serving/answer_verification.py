@@ -47,7 +47,7 @@ class AnswerVerifier:
         :exc:`PassToNextLister` for a wrong one.
         """
         if not answer.is_verified:
-            if answer.names_bytes <= _QUICK_BYTES and (
+            if answer.work <= _QUICK_BYTES and (
                 pattern is None or answer.selection.matching_is_quick(pattern)
             ):
                 self._look(question, answer, pattern)

@@ -139,6 +139,11 @@ class ServingMetrics(Collector):
             ("questions", "Questions that it answers.", generation.manifest.question_count),
             ("topics", "Topics in it.", generation.manifest.topics),
             ("mapped_bytes", "Bytes of its files that are mapped.", generation.opened.mapped_bytes),
+            (
+                "index_bytes",
+                "Memory of the index of namespaces with several segments, made when they are asked for.",
+                sum(generation.indexed.values()),
+            ),
             ("overlay_namespaces", "Namespaces that are followed since they were asked for.", len(followers)),
             (
                 "overlay_names",

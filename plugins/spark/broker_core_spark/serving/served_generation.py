@@ -91,6 +91,7 @@ class ServedGeneration:
         #: The followers of the namespaces that were asked for, by name.
         self.followers: dict[str, NamespaceFollower] = {}
         self._splicing = SharedTasks[Selection](_SPLICES)
+        self._indexing = SharedTasks[None](1)
 
     def follow(self, settings: SparkSettings) -> None:
         """Have other live settings from now on."""
@@ -158,6 +159,8 @@ class ServedGeneration:
             pairs = {key: properties[key] for key in self.property_keys if key in properties}
         text = None if pattern is None else pattern.text
         question = CanonicalQuestion.of_text(namespace, request.mode, text, pairs)
+        for place in self.generation.unindexed(question):
+            await self._indexing.result(place, partial(asyncio.to_thread, self.generation.index, [place]))
         answer = self.generation.lookup(question)
         if answer is None:
             raise PassToNextLister("not_registered", self._unknown(question))
@@ -295,6 +298,7 @@ class ServedGeneration:
         """Cancel running work. The map ends when nobody has a part of the generation."""
         self.verifier.close()
         self._splicing.close()
+        self._indexing.close()
 
 
 def _listed(keys: Iterable[str]) -> str:

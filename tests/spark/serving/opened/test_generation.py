@@ -48,6 +48,29 @@ def test_every_question_has_its_answer() -> None:
         assert answer.topics_hash == answer.selection.topics_hash
 
 
+def test_a_namespace_of_several_segments_is_indexed_when_it_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_ENTRIES_AT_ONCE", 5)
+    store = memory()
+    made = build_generation(store, CATALOGUE, QUESTIONS, catalogue_id="c", segment_bytes=1024)
+    generation = Generation.open(store, made.id)
+    both = CanonicalQuestion.of("t/n", Mode.ALL, None)
+    large = ("t/n", "persistent")
+    assert (generation.unindexed(both), generation.indexed) == (
+        [large],
+        {},
+    )  # the other one is in one segment
+    generation.index([large, ("t/n", "elsewhere")])
+    assert generation.unindexed(both) == []
+    picking = [one for one in questions_about(["t/n"], PATTERNS) if expected(CATALOGUE, one)]
+    entries = sum(one.mode == Mode.PERSISTENT for one in picking)
+    assert entries > 5  # those of several stretches
+    assert generation.indexed == {large: 48 * entries}
+    for question in QUESTIONS:
+        answer = present(generation.lookup(question))
+        assert (answer.count, answer.topics_hash) == (len(answer.selection), answer.selection.topics_hash)
+        assert_selection(answer.selection, expected(CATALOGUE, question))
+
+
 def test_what_was_not_asked_has_no_answer() -> None:
     store = memory()
     made = build_generation(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
-from functools import cached_property, partial
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from operator import methodcaller
 from typing import Final
 
@@ -14,14 +14,17 @@ from broker_core import BoundedCache, EncodedNames, Listing, Selection
 from broker_core.names import Mode
 from broker_core.patterns import TopicsPattern
 from broker_core.quantities import counted
+from broker_core_spark.arrow_columns import Array
 from broker_core_spark.format import (
+    ENTRY,
     KIND_RANGE,
+    KIND_ROWS,
     CanonicalQuestion,
     Manifest,
     StoredPostings,
     entry_index,
     joined_entries,
-    joined_rows,
+    key_order,
 )
 from broker_core_spark.serving.opened.verify_and_map import (
     NOTHING_MAPPED,
@@ -42,32 +45,37 @@ SELECTIONS_BYTES: Final = 24 * 1024 * 1024
 #: Bytes of cached ranges. Ranges are made in microseconds, so only frequent ones are worth a place.
 RANGES_BYTES: Final = 768 * 1024
 _ANSWER: Final = 768
-#: Bytes of an answer for each run that it has topics of.
-_PART: Final = 128
+#: Looking for the picks of a run takes about as long as hashing so many bytes.
+_RUN_BYTES: Final = 4096
+#: Entries of all runs of a place that are joined at a time, some 10 MB with the columns made of them.
+_ENTRIES_AT_ONCE: Final = 65_536
 
 
 class PrecomputedAnswer:
     """The answer to one question: topics of the generation's listing, and their hash.
 
     Both are claims of the generation until :meth:`verify`. Afterwards ``selection`` is one that the core itself
-    matched and hashed, or ``fault`` says what is wrong. ``count`` is the number of topics, ``names_bytes`` are the
-    bytes of their names, and ``select`` makes the selection when it is first needed.
+    matched and hashed, or ``fault`` says what is wrong. ``count`` is the number of topics, and ``select`` makes the
+    selection when it is first needed. ``work`` is what that and hashing take, as the number of bytes that are hashed
+    in the time.
     """
 
-    def __init__(
-        self, select: Callable[[], Selection], count: int, topics_hash: str, names_bytes: int = 0
-    ) -> None:
+    def __init__(self, select: Callable[[], Selection], count: int, topics_hash: str, work: int = 0) -> None:
         self._select = select
+        self._selection: Selection | None = None
         self.count = count
         self.topics_hash = topics_hash
-        self.names_bytes = names_bytes
+        self.work = work
         self.is_verified = False
         self.fault: str | None = None
 
-    @cached_property
+    @property
     def selection(self) -> Selection:
         """The topics. Making them takes some nanoseconds for each that is no part of a range."""
-        return self._select()
+        # Not cached_property: in Python 3.11 its lock is that of all answers.
+        if self._selection is None:
+            self._selection = self._select()
+        return self._selection
 
     def verify(self, pattern: TopicsPattern | None) -> None:
         """Match and hash the topics, as slowly as that is. ``pattern`` is the question's."""
@@ -78,7 +86,7 @@ class PrecomputedAnswer:
             elif found.topics_hash != self.topics_hash:
                 self.fault = f"the hash of its {counted(self.count, 'topic')} is another one"
             else:
-                self.selection = found
+                self._selection = found
         except ValueError as error:  # of mapped bytes that are no names
             self.fault = str(error)
         self.is_verified = True
@@ -92,6 +100,8 @@ class Generation:
         self.opened = opened
         #: By namespace and domain: the row of the first name of each run among all names, and its postings.
         self._runs: dict[tuple[str, str], list[tuple[int, StoredPostings]]] = {}
+        #: By indexed namespace and domain: the entry of each selector and the rows of all runs.
+        self._joined: dict[tuple[str, str], Array] = {}
         for segment in opened.segments.values():
             row = segment.first
             for run in segment.postings:
@@ -127,8 +137,29 @@ class Generation:
     def id(self) -> str:
         return self.manifest.id
 
+    @property
+    def indexed(self) -> dict[tuple[str, str], int]:
+        """The indexed namespaces and domains, each with the bytes of its index, 48 for each of its questions."""
+        return {place: entries.nbytes for place, entries in list(self._joined.items())}
+
+    def unindexed(self, question: CanonicalQuestion) -> list[tuple[str, str]]:
+        """The namespace and domains of a question that have several segments, and :meth:`index` was not called for."""
+        places = [(question.namespace, domain) for domain in question.domains]
+        return [place for place in places if place not in self._joined and len(self._runs.get(place, ())) > 1]
+
+    def index(self, places: Iterable[tuple[str, str]]) -> None:
+        """Join the parts of all answers of these namespaces and domains, as far as the generation has them.
+
+        Takes a second for some million parts: call it on a thread.
+        """
+        for place in self._runs.keys() & set(places):
+            self._joined[place] = _joined_runs(self._runs[place])
+
     def lookup(self, question: CanonicalQuestion) -> PrecomputedAnswer | None:
-        """The precomputed answer to a question, or ``None``. Takes some microseconds for each run of its namespace."""
+        """The precomputed answer to a question, or ``None``.
+
+        Takes some microseconds, if there is nothing :meth:`unindexed`; else that is indexed first.
+        """
         line = question.line + b"\n"  # as the file has it
         known = self._ranges.get(line) or self._answers.get(line)
         if known is not None:
@@ -137,59 +168,99 @@ class Generation:
         at = bisect_left(lines, line, key=methodcaller("as_py"))
         if at == len(lines) or lines[at].as_py() != line:
             return None
+        self.index(self.unindexed(question))
         return self._answer(question, line)
 
     def _answer(self, question: CanonicalQuestion, line: bytes) -> PrecomputedAnswer:
-        """The answer to a question of the generation: what its selector picks in each run, one after the other."""
-        runs = [
-            run for domain in question.domains for run in self._runs.get((question.namespace, domain), ())
+        """The answer to a question of the generation: what its selector picks in each domain, one after the other."""
+        places = [
+            place for domain in question.domains if (place := (question.namespace, domain)) in self._runs
         ]
-        listing = self._listing(question, runs)
-        key = question.selector.key
-        parts = [
-            (row - runs[0][0], run, at)
-            for row, run in runs
-            if (at := entry_index(run.entries["key"], key)) is not None
-        ]
+        runs = [self._runs[place] for place in places]
+        low = runs[0][0][0] if runs else 0
+        listing = self._listing(question, low, runs)
+        parts = []
+        for place, ((row, first_run), *_) in zip(places, runs, strict=True):
+            entries = self._joined.get(place, first_run.entries)
+            at = entry_index(entries["key"], question.selector.key)
+            if at is not None:
+                parts.append((row - low, entries[at : at + 1]))
+        size = _ANSWER + 2 * len(line)
         if not parts:
             nothing = PrecomputedAnswer(partial(listing.range, 0, 0), 0, EncodedNames.hash_of_crc(0))
-            return self._ranges.put_first(line, nothing, _ANSWER + 2 * len(line))
-        entries = np.concatenate([run.entries[at : at + 1] for _, run, at in parts])
-        (whole,) = joined_entries(entries, np.zeros(1, np.int64))
-        count = int(whole["count"])
-        firsts = entries["first"].astype(np.int64) + [row for row, _, _ in parts]
-        ends = firsts + entries["count"]
-        is_range = (entries["kind"] == KIND_RANGE).all() and (firsts[1:] == ends[:-1]).all()
-        select = (
-            partial(listing.range, int(firsts[0]), int(ends[-1]))
-            if is_range
-            else partial(_rows, listing, parts)
-        )
-        answer = PrecomputedAnswer(
-            select, count, EncodedNames.hash_of_crc(int(whole["crc"])), int(whole["joined"])
-        )
-        size = _ANSWER + 2 * len(line)
-        if is_range:
+            return self._ranges.put_first(line, nothing, size)
+        base, found = parts[0] if len(parts) == 1 else (0, _joined_parts(parts))
+        (whole,) = found
+        count, topics_hash = int(whole["count"]), EncodedNames.hash_of_crc(int(whole["crc"]))
+        if whole["kind"] == KIND_RANGE:
+            first = base + int(whole["first"])
+            select = partial(listing.range, first, first + count)
+            answer = PrecomputedAnswer(select, count, topics_hash, int(whole["joined"]))
             return self._ranges.put_first(line, answer, size)
-        return self._answers.put_first(line, answer, size + _PART * len(parts) + 4 * count)
+        select = partial(_rows, listing, low, runs, question.selector.key)
+        work = int(whole["joined"]) + _RUN_BYTES * sum(map(len, runs))
+        answer = PrecomputedAnswer(select, count, topics_hash, work)
+        return self._answers.put_first(line, answer, size + 4 * count)
 
-    def _listing(self, question: CanonicalQuestion, runs: Sequence[tuple[int, StoredPostings]]) -> Listing:
-        """All topics of a question's namespace and mode, which are those of ``runs``."""
+    def _listing(
+        self, question: CanonicalQuestion, low: int, runs: Sequence[Sequence[tuple[int, StoredPostings]]]
+    ) -> Listing:
+        """All topics of a question's namespace and mode, which are those of ``runs`` from row ``low`` on."""
         place = question.namespace, question.mode
         known = self._listings.get(place)
         if known is not None:
             return known
         # A view of the generation's names, without a copy.
-        low = runs[0][0] if runs else 0
-        fields = self.opened.names.slice(low, sum(run.names for _, run in runs))
+        fields = self.opened.names.slice(low, sum(run.names for own in runs for _, run in own))
         made = Listing.from_encoded(*place, fields, mapped=True)
         return self._listings.put_first(place, made, _LISTING)
 
 
-def _rows(listing: Listing, parts: Sequence[tuple[int, StoredPostings, int]]) -> Selection:
-    """The picks of an entry of each run, which begins at a row of the listing."""
-    picked = (
-        row + joined_rows(run.entries[at : at + 1], run.words, run.names).astype(np.int32)
-        for row, run, at in parts
-    )
-    return listing.rows(np.concatenate(list(picked)))
+def _rows(
+    listing: Listing, low: int, runs: Sequence[Sequence[tuple[int, StoredPostings]]], key: bytes
+) -> Selection:
+    """The picks of a selector in each run, one after the other. The listing begins at row ``low``."""
+    picked = [row - low + run.rows(key).astype(np.int32) for own in runs for row, run in own]
+    return listing.rows(np.concatenate(picked))
+
+
+def _joined_runs(runs: Sequence[tuple[int, StoredPostings]]) -> Array:
+    """The entry of each selector and the rows of all runs, as :func:`_joined_parts` gives it, in stretches of keys."""
+    # Keys are hashes, so that stretches of equal width have about as many entries.
+    stretches = sum(len(run.entries) for _, run in runs) // _ENTRIES_AT_ONCE + 1
+    bounds = [(number * 2**64 // stretches).to_bytes(8) for number in range(stretches)]
+    cuts = [
+        [
+            *(bisect_left(run.entries["key"], bound, key=np.ndarray.tobytes) for bound in bounds),
+            len(run.entries),
+        ]
+        for _, run in runs
+    ]
+    joined = []
+    for number in range(stretches):
+        own = [
+            (row - runs[0][0], run.entries[cut[number] : cut[number + 1]])
+            for cut, (row, run) in zip(cuts, runs, strict=True)
+        ]
+        joined.append(_joined_parts(own))
+    return np.concatenate(joined)
+
+
+def _joined_parts(parts: Sequence[tuple[int, Array]]) -> Array:
+    """The entry of each selector, without words and sorted by key, of its entries in parts that follow each other.
+
+    Each part begins at a row, from which its own rows are counted. The kind tells ranges from other rows.
+    """
+    # numpy.concatenate takes ten times as long for many short columns of records.
+    entries = np.frombuffer(b"".join([own.data for _, own in parts]), ENTRY)
+    bases = np.repeat([row for row, _ in parts], [len(own) for _, own in parts])
+    order, starts = key_order(entries["key"])  # parts stay in order
+    entries = entries[order]
+    firsts = entries["first"].astype(np.int64) + bases[order]
+    follows = np.append(True, firsts[1:] == firsts[:-1] + entries["count"][:-1])
+    follows[starts] = True
+    is_range = np.logical_and.reduceat(follows & (entries["kind"] == KIND_RANGE), starts)
+    joined = joined_entries(entries, starts)
+    joined["first"] = firsts[starts]
+    joined["kind"] = np.where(is_range, KIND_RANGE, KIND_ROWS)
+    return joined

@@ -34,7 +34,7 @@ def rematch_sample(
     """
     every = np.arange(len(run.names)) if among is None else among
     for selector in random.sample(selectors, min(sample, len(selectors))):
-        picked = run.rows(selector.key)
+        picked = run.postings.rows(selector.key)
         rows = np.concatenate([_some(picked, random), _some(every, random)])
         matches = (
             np.ones(len(rows), bool) if selector.pattern is None else _matches(run, selector.pattern, rows)
