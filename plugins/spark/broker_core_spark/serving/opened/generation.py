@@ -180,8 +180,9 @@ class Generation:
         low = runs[0][0][0] if runs else 0
         listing = self._listing(question, low, runs)
         parts = []
-        for place, ((row, first_run), *_) in zip(places, runs, strict=True):
-            entries = self._joined.get(place, first_run.entries)
+        for place, own in zip(places, runs, strict=True):
+            row, run = own[0]
+            entries = self._joined.get(place, run.entries)
             at = entry_index(entries["key"], question.selector.key)
             if at is not None:
                 parts.append((row - low, entries[at : at + 1]))
