@@ -86,7 +86,7 @@ class SparkPlugin:
 
     @hookimpl
     def broker_core_reloaded(self, settings: SparkSettings) -> Callable[[], None]:
-        return partial(self.lister.follow, settings)
+        return partial(self.lister.refresher.follow, settings)
 
     @hookimpl
     async def broker_core_shutdown(self) -> None:

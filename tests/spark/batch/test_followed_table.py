@@ -126,9 +126,8 @@ async def test_brokers_answer_with_the_table_of_the_last_look(table: Table) -> N
         look = await asyncio.to_thread(table.follow)
         assert (look.number, dict(look.names)) == (1, {})
         await check()
-        present(plugin.lister.refresher.served)._settings = plugin.lister._settings.model_copy(
-            update={"max_age": 1e-9}
-        )
+        served = present(plugin.lister.refresher.served)
+        served._settings = served._settings.model_copy(update={"max_age": 1e-9})
         await server.list("a/b")
         assert plugin.lister.counts.passed["too_old"] == 1
 

@@ -64,7 +64,7 @@ def refresher_of(folder: Path, refresh: float, *, static: bool = True) -> Genera
     settings = SparkSettings(store=str(folder), refresh=refresh, static=static)
     answers = BoundedCache[bytes, CachedAnswer](1 << 20)
 
-    def serve(generation: Generation) -> ServedGeneration:
+    def serve(generation: Generation, settings: SparkSettings) -> ServedGeneration:
         logs = ChangeLogFinder(tuple, timeout=1.0, static=True)
         return ServedGeneration(generation, logs, answers, settings)
 

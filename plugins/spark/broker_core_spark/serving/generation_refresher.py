@@ -67,14 +67,14 @@ def _give_back_memory() -> None:
 class GenerationRefresher:
     """Follows the pointer of ``settings.store``, on one event loop.
 
-    ``serve`` prepares a verified generation for answers. ``checked`` gets the result of each verification, ``ok`` or
-    ``failed``. ``report`` gets the problems, in words for everybody.
+    ``serve`` prepares a verified generation for answers with the settings of now. ``checked`` gets the result of each
+    verification, ``ok`` or ``failed``. ``report`` gets the problems, in words for everybody.
     """
 
     def __init__(
         self,
         settings: SparkSettings,
-        serve: Callable[[Generation], ServedGeneration],
+        serve: Callable[[Generation, SparkSettings], ServedGeneration],
         checked: Callable[[str], None],
         report: Callable[[Collection[str]], None],
     ) -> None:
@@ -223,7 +223,7 @@ class GenerationRefresher:
         self._report([self.why_none])
 
     async def _swap(self, opened: Generation, published: PublishedPointer) -> None:
-        old, served = self.served, self._serve(opened)
+        old, served = self.served, self._serve(opened, self._settings)
         served.built(published.when)
         if old is not None:
             # Questions after the swap need not wait for the index, nor for all changes.

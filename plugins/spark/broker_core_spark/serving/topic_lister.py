@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from broker_core import BoundedCache, TopicListingResult
+from broker_core import BoundedCache, ListingRequest, TopicListingResult
 from broker_core_spark.serving.changes.change_log_finder import ChangeLogFinder
 from broker_core_spark.serving.generation_refresher import GenerationRefresher
 from broker_core_spark.serving.metrics import AnswerCounts, ServingMetrics
@@ -12,9 +12,6 @@ from broker_core_spark.serving.opened.generation import Generation
 from broker_core_spark.serving.pass_to_next_lister import PassToNextLister
 from broker_core_spark.serving.served_generation import CachedAnswer, ServedGeneration
 from broker_core_spark.settings import SparkSettings
-
-if TYPE_CHECKING:
-    from broker_core import ListingRequest
 
 __all__ = ["PrecomputedTopicLister"]
 
@@ -26,7 +23,6 @@ class PrecomputedTopicLister:
         """``broker`` is the :class:`~broker_core.BrokerHandle`."""
         self.counts = AnswerCounts()
         self._broker = broker
-        self._settings = settings
         self._answers = BoundedCache[bytes, CachedAnswer](settings.answers)
         self._selecting: frozenset[str] | None = broker.selecting_keys
         #: The refresher of the served generation.
@@ -35,13 +31,7 @@ class PrecomputedTopicLister:
         )
         broker.metrics_registry.register(ServingMetrics(self.refresher, self.counts, self._answers))
 
-    def follow(self, settings: SparkSettings) -> None:
-        """Replace the live settings."""
-        self._settings = settings
-        self.refresher.follow(settings)
-
-    def _serve(self, generation: Generation) -> ServedGeneration:
-        settings = self._settings
+    def _serve(self, generation: Generation, settings: SparkSettings) -> ServedGeneration:
         logs = ChangeLogFinder(
             self._broker.change_logs, timeout=settings.source_timeout, static=settings.serves_as_built
         )
