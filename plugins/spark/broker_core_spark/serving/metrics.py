@@ -5,18 +5,16 @@ from __future__ import annotations
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
+from broker_core import BoundedCache
+from broker_core_spark.serving.generation_refresher import GenerationRefresher
 from broker_core_spark.serving.pass_to_next_lister import PASS_REASONS
-
-if TYPE_CHECKING:
-    from broker_core import BoundedCache
-    from broker_core_spark.serving.generation_refresher import GenerationRefresher
-    from broker_core_spark.serving.served_generation import CachedAnswer
+from broker_core_spark.serving.served_generation import CachedAnswer
 
 __all__ = ["HOUR", "PREFIX", "AnswerCounts", "ServingMetrics"]
 

@@ -10,9 +10,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from html import escape
 from statistics import median_high
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from broker_core.quantities import counted
+from broker_core_spark.batch.build_result import BuildResult
 from broker_core_spark.batch.reports.question_table import (
     content_policy,
     questions_section,
@@ -20,9 +21,6 @@ from broker_core_spark.batch.reports.question_table import (
     shown_text,
 )
 from broker_core_spark.format import DOMAIN_ORDER
-
-if TYPE_CHECKING:
-    from broker_core_spark.batch.build_result import BuildResult
 
 __all__ = ["html_page"]
 

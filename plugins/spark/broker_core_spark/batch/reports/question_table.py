@@ -12,15 +12,13 @@ import json
 from collections.abc import Iterator
 from html import escape
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from broker_core.names import Mode
 from broker_core.plugin_cli import printable
+from broker_core_spark.batch.build_result import BuildResult
 from broker_core_spark.batch.generation_differences import UNKNOWN
-
-if TYPE_CHECKING:
-    from broker_core_spark.batch.build_result import BuildResult
-    from broker_core_spark.format import CanonicalQuestion
+from broker_core_spark.format import CanonicalQuestion
 
 __all__ = ["content_policy", "questions_data", "questions_section", "read_part", "shown_text"]
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from broker_core.change_log import ChangeLog
 from broker_core.errors import ListingFailed
+from broker_core_spark.format import Manifest
 from broker_core_spark.serving.pass_to_next_lister import UNDECLARED_STATIC, PassToNextLister
-
-if TYPE_CHECKING:
-    from broker_core_spark.format import Manifest
 
 __all__ = ["ChangeLogFinder"]
 
