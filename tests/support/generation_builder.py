@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -19,8 +20,9 @@ from broker_core_spark.format.canonical_question import (
     NameSelector,
     required_selectors,
 )
-from broker_core_spark.format.manifest import Manifest, SegmentEntry
+from broker_core_spark.format.manifest import FileEntry, Manifest, SegmentEntry
 from broker_core_spark.format.picked_words import Matches
+from broker_core_spark.format.postings_file import read_postings
 from broker_core_spark.format.segment_boundaries import (
     LARGEST_FACTOR,
     SEGMENT_BYTES,
@@ -28,7 +30,7 @@ from broker_core_spark.format.segment_boundaries import (
     cut_levels,
     piece_starts,
 )
-from broker_core_spark.format.segment_reader import Segment
+from broker_core_spark.format.segment_reader import SegmentRun, segment_runs
 from broker_core_spark.serving.opened.generation import Generation
 from broker_core_spark.store import Store
 from broker_core_spark.store.verified_files import fetch_verified, put_all_verified
@@ -38,9 +40,9 @@ __all__ = [
     "build_generation",
     "mapped_bytes",
     "matches_of",
-    "opened_segment",
+    "opened_runs",
     "put_segment",
-    "stored_segment",
+    "stored_runs",
 ]
 
 #: The local names of each domain of each namespace, in any order.
@@ -153,10 +155,10 @@ def put_segment(store: Store, writer: SegmentWriter) -> SegmentEntry:
     return segment.entry
 
 
-def stored_segment(store: Store, entry: SegmentEntry) -> Segment:
-    """A segment of a store."""
+def stored_runs(store: Store, entry: SegmentEntry) -> Iterator[SegmentRun]:
+    """The runs of a segment of a store."""
     names, postings = (fetch_verified(store, file, None) for file in (entry, entry.postings))
-    return Segment.open(names, entry.name, postings, entry.postings.name)
+    return segment_runs(entry, names, read_postings(postings, entry.postings.name))
 
 
 def mapped_bytes(generation: Generation) -> list[bytes]:
@@ -169,12 +171,13 @@ def mapped_bytes(generation: Generation) -> list[bytes]:
     ]
 
 
-def opened_segment(writer: SegmentWriter, file: str = "segments/x.seg") -> Segment:
-    """A segment that is written and read back."""
+def opened_runs(writer: SegmentWriter) -> Iterator[SegmentRun]:
+    """The runs of a segment that is written and read back."""
     made = writer.finish()
     names, postings = (pa.py_buffer(part.file.read()) for part in (made.names, made.postings))
     made.close()
-    return Segment.open(names, file, postings, "postings/x.post")
+    entry = replace(made.entry, name="segments/x.seg", postings=FileEntry("postings/x.post", postings.size))
+    return segment_runs(entry, names, read_postings(postings, entry.postings.name))
 
 
 def matches_of(

@@ -30,10 +30,8 @@ from broker_core_spark.batch.matches_export import (
 )
 from broker_core_spark.format.canonical_question import CanonicalQuestion
 from broker_core_spark.format.segment_layout import KIND_BITS, KIND_RANGE, KIND_ROWS
-from broker_core_spark.format.segment_reader import Segment
 from broker_core_spark.store import open_store
-from broker_core_spark.store.verified_files import fetch_verified
-from tests.support.generation_builder import build_generation
+from tests.support.generation_builder import build_generation, stored_runs
 from tests.support.spark_catalogues import fill, result_of, write_patterns
 
 if TYPE_CHECKING:
@@ -236,8 +234,7 @@ def test_every_kind_of_postings_and_every_mode(
     found: list[dict[str, Any]] = []
     kinds: set[int] = set()
     for entry in manifest.segments:
-        data, postings = (fetch_verified(store, file, None) for file in (entry, entry.postings))
-        for run in Segment.open(data, entry.name, postings, entry.postings.name).runs():
+        for run in stored_runs(store, entry):
             kinds |= set(run.entries["kind"].tolist())
             for batch in match_batches(run, asked, "some-id", WHEN):
                 assert 0 < batch.num_rows <= most
@@ -267,8 +264,7 @@ def test_long_patterns_make_small_batches(tmp_path: Path) -> None:
     names = {"a/b": {"persistent": [f"t{number:03}" for number in range(100)]}}
     store, asked = open_store(str(tmp_path)), CanonicalQuestion.of("a/b", Mode.ALL, pattern)
     (entry,) = build_generation(store, names, [asked], catalogue_id="id").segments
-    data, postings = (fetch_verified(store, file, None) for file in (entry, entry.postings))
-    (run,) = Segment.open(data, entry.name, postings, entry.postings.name).runs()
+    (run,) = stored_runs(store, entry)
     batches = list(match_batches(run, asked_columns([asked.line], {"a/b"}), "some-id", WHEN))
     assert sum(batch.num_rows for batch in batches) == 100
     assert 1 <= max(batch.num_rows for batch in batches) <= 37

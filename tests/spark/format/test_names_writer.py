@@ -11,7 +11,7 @@ from broker_core import EncodedNames
 from broker_core.listing.listing_hash import crc_text, topics_hash
 from broker_core_spark.format.canonical_question import NameSelector
 from broker_core_spark.format.selector_keys import split_keys
-from tests.support.generation_builder import opened_segment
+from tests.support.generation_builder import opened_runs
 from tests.support.generations import picked_by
 from tests.support.segment_writer import SegmentWriter
 from tests.support.topics import decoded_topics, local_names
@@ -40,7 +40,7 @@ def test_a_run_is_read_as_it_was_written(local: list[str], data: st.DataObject) 
     high = data.draw(st.integers(low, len(names)))
     writer = SegmentWriter()
     writer.add_run(names, SELECTORS, [(SELECTORS[0], rows), (SELECTORS[2], (low, high))])
-    (run,) = opened_segment(writer).runs()
+    (run,) = opened_runs(writer)
     full = [f"persistent://t/n/{name}" for name in names.names.to_pylist()]
     assert run.names.names.equals(names.names)
     assert decoded_topics(b"".join(run.names.fields.to_pylist())) == full

@@ -20,7 +20,7 @@ from broker_core_spark.format.segment_checks import SegmentChecks, check_first_n
 from broker_core_spark.serving.opened.generation import Generation
 from broker_core_spark.serving.opened.verify_and_map import SampleChecks, verify_and_map
 from broker_core_spark.store import Store
-from tests.support.generation_builder import build_generation, put_segment, stored_segment
+from tests.support.generation_builder import build_generation, put_segment, stored_runs
 from tests.support.generations import CATALOGUE, QUESTIONS, memory
 from tests.support.narrowed import present
 from tests.support.segment_writer import SegmentWriter
@@ -133,8 +133,8 @@ def test_a_segment_that_reaches_behind_the_next_one_is_found_without_reading_tha
     manifest = manifest_of(store, INTERLEAVED["a domain comes back"])
     checks = SegmentChecks(manifest, ASKED)
     entry = manifest.segments[0]
-    segment = stored_segment(store, entry)
-    (*_, run) = checks.runs(0, segment.postings, segment.runs())
+    runs = list(stored_runs(store, entry))
+    (*_, run) = checks.runs(0, [run.postings for run in runs], runs)
     with pytest.raises(InvalidGeneration, match="not all in front of the first one of the next") as caught:
         checks.check_end(0, last_place(run))
     assert caught.value.file == entry.name

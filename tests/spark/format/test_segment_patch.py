@@ -25,7 +25,7 @@ from broker_core_spark.format.segment_patch import (
     patched_segment,
 )
 from broker_core_spark.format.selector_keys import NOTHING_ASKED, SelectorKeys, split_keys
-from tests.support.generation_builder import build_generation, matches_of, stored_segment
+from tests.support.generation_builder import build_generation, matches_of, stored_runs
 from tests.support.generations import memory
 
 PLACE = ("t/n", "persistent")
@@ -46,7 +46,7 @@ class Pair:
             for names in (before, now)
         ]
         self.former, self.successor = entries
-        (run,) = stored_segment(store, self.former).runs()
+        (run,) = stored_runs(store, self.former)
         self.runs = {PLACE: (run.names, run.postings)}
         self.wanted = [store.get(file.name, file.size) for file in (self.successor, self.successor.postings)]
         names = run.names.names.to_pylist()

@@ -15,8 +15,10 @@ from broker_core import EncodedNames
 from broker_core_spark.errors import InvalidGeneration
 from broker_core_spark.format import segment_layout
 from broker_core_spark.format.canonical_question import NameSelector, canonical_json
+from broker_core_spark.format.manifest import FileEntry, SegmentEntry
 from broker_core_spark.format.picked_words import Matches
-from broker_core_spark.format.segment_reader import Segment, SegmentRun
+from broker_core_spark.format.postings_file import read_postings
+from broker_core_spark.format.segment_reader import SegmentRun, segment_runs
 from broker_core_spark.format.selector_keys import split_keys
 from tests.support.generations import picked_by
 from tests.support.segment_writer import SegmentWriter
@@ -63,8 +65,9 @@ RAW, POSTINGS = written()
 
 def read(names: bytes = RAW, postings: bytes = POSTINGS) -> list[SegmentRun]:
     """All runs, hashes included."""
-    segment = Segment.open(pa.py_buffer(names), "segments/x.seg", pa.py_buffer(postings), "postings/x.post")
-    runs = list(segment.runs())
+    entry = SegmentEntry("segments/x.seg", len(names), "", (), FileEntry("postings/x.post", len(postings)))
+    stored = read_postings(pa.py_buffer(postings), entry.postings.name)
+    runs = list(segment_runs(entry, pa.py_buffer(names), stored))
     for run in runs:
         for index in range(len(run.entries)):
             run.check_hash(index)

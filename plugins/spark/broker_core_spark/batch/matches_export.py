@@ -29,10 +29,11 @@ from broker_core_spark.format import (
     CanonicalQuestion,
     Manifest,
     NameSelector,
-    Segment,
     SegmentEntry,
     SegmentRun,
     joined_rows,
+    read_postings,
+    segment_runs,
     split_keys,
 )
 from broker_core_spark.store import fetch_verified, open_store, read_manifest
@@ -133,7 +134,7 @@ def matches_of_shares(
         asked = asked_columns(bytes(questions).splitlines(), namespaces)
         for entry in entries:
             names, postings = (fetch_verified(store, file, None) for file in (entry, entry.postings))
-            for run in Segment.open(names, entry.name, postings, entry.postings.name).runs():
+            for run in segment_runs(entry, names, read_postings(postings, entry.postings.name)):
                 yield from match_batches(run, asked, generation, published)
 
 

@@ -56,7 +56,7 @@ from broker_core_spark.format.segment_patch import (
     patch_name,
     patched_segment,
 )
-from broker_core_spark.format.segment_reader import Segment, SegmentRun
+from broker_core_spark.format.segment_reader import SegmentRun, segment_runs
 from broker_core_spark.format.selector_keys import NOTHING_ASKED, SelectorKeys, key_order, split_keys
 
 __all__ = [
@@ -86,7 +86,6 @@ __all__ = [
     "PostingsWriter",
     "RunPatch",
     "RunPostings",
-    "Segment",
     "SegmentChecks",
     "SegmentEntry",
     "SegmentPatch",
@@ -114,5 +113,6 @@ __all__ = [
     "read_questions",
     "required_selectors",
     "rows_that_came",
+    "segment_runs",
     "split_keys",
 ]

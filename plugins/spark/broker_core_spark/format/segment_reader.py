@@ -7,7 +7,7 @@ hashes belong to the names. A writer's mistake and a forged file are an
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,12 +20,13 @@ from broker_core_spark.arrow_columns import Array, is_ascending
 from broker_core_spark.errors import InvalidGeneration
 from broker_core_spark.format import segment_layout
 from broker_core_spark.format.framed_file import open_frame, section_buffers
+from broker_core_spark.format.manifest import SegmentEntry
 from broker_core_spark.format.picked_words import Matches, rows_of_bits, unpacked, word_counts
-from broker_core_spark.format.postings_file import StoredPostings, read_postings
+from broker_core_spark.format.postings_file import StoredPostings
 from broker_core_spark.format.segment_layout import RunPlace
 from broker_core_spark.format.selector_keys import split_keys
 
-__all__ = ["Segment", "SegmentRun"]
+__all__ = ["SegmentRun", "segment_runs"]
 
 
 @dataclass(frozen=True)
@@ -78,44 +79,34 @@ class SegmentRun:
         return size
 
 
-class Segment:
-    """A segment over the immutable buffers of its two files."""
+def segment_runs(
+    entry: SegmentEntry, names: pa.Buffer, postings: Sequence[StoredPostings], *, checked: bool = False
+) -> Iterator[SegmentRun]:
+    """The runs of a segment in the buffer of its names file and in its postings, each verified when its turn comes.
 
-    def __init__(
-        self, names: pa.Buffer, file: str, postings: list[StoredPostings], postings_file: str
-    ) -> None:
-        self._names = names
-        self._file = file
-        #: Its postings, of which only the sizes are checked.
-        self.postings = postings
-        self._postings_file = postings_file
-        self._places = open_frame(segment_layout.NAMES, names, file)
-        expected = [(record["namespace"], record["domain"], place.names) for record, place in self._places]
-        if [(run.namespace, run.domain, run.names) for run in postings] != expected:
-            raise InvalidGeneration(postings_file, "its runs are not those of its segment")
-
-    @classmethod
-    def open(cls, names: pa.Buffer, file: str, postings: pa.Buffer, postings_file: str) -> Segment:
-        """The segment in two buffers, with the positions of its runs. The files' names are for errors."""
-        return cls(names, file, read_postings(postings, postings_file), postings_file)
-
-    def runs(self, *, checked: bool = False) -> Iterator[SegmentRun]:
-        """The runs, each verified when its turn comes. Hashes are left to :meth:`SegmentRun.check_hash`.
-
-        With ``checked`` all but positions was verified when the files were written.
-        """
-        for (record, place), postings in zip(self._places, self.postings, strict=True):
-            names = _read_run(self._names, self._file, record, place, checked=checked)
-            run = SegmentRun(self._file, self._postings_file, names, postings)
-            if not checked:
-                run.check_entries()
-            yield run
+    The names of the files, which ``entry`` has, are for errors. Hashes are left to :meth:`SegmentRun.check_hash`. With
+    ``checked`` all but positions was verified when the files were written. Raises :exc:`InvalidGeneration`.
+    """
+    places = open_frame(segment_layout.NAMES, names, entry.name)
+    expected = [(record["namespace"], record["domain"], place.names) for record, place in places]
+    if [(run.namespace, run.domain, run.names) for run in postings] != expected:
+        raise InvalidGeneration(entry.postings.name, "its runs are not those of its segment")
+    return (
+        _read_run(entry, names, record, place, own, checked=checked)
+        for (record, place), own in zip(places, postings, strict=True)
+    )
 
 
 def _read_run(
-    buffer: pa.Buffer, file: str, record: dict[str, Any], place: RunPlace, *, checked: bool = False
-) -> EncodedNames:
-    namespace, domain = record["namespace"], record["domain"]
+    entry: SegmentEntry,
+    buffer: pa.Buffer,
+    record: dict[str, Any],
+    place: RunPlace,
+    postings: StoredPostings,
+    *,
+    checked: bool,
+) -> SegmentRun:
+    namespace, domain, file = record["namespace"], record["domain"], entry.name
     first, data = section_buffers(buffer, place, file)
     offsets = np.frombuffer(first, "<u4").astype(np.int64)
     if offsets[0] != 0 or int(offsets[-1]) != data.size or (np.diff(offsets) <= 0).any():
@@ -124,9 +115,13 @@ def _read_run(
         pa.large_binary(), place.names, [None, pa.py_buffer(offsets), data]
     )
     try:
-        return EncodedNames.decode(namespace, domain, fields, checked=checked)
+        names = EncodedNames.decode(namespace, domain, fields, checked=checked)
     except (BrokerCoreError, ValueError) as error:
         raise InvalidGeneration(file, f"the names of {namespace}: {error!s:.300}") from None
+    run = SegmentRun(file, entry.postings.name, names, postings)
+    if not checked:
+        run.check_entries()
+    return run
 
 
 def _entry_fault(run: SegmentRun) -> str | None:

@@ -25,7 +25,7 @@ from broker_core_spark.batch.staging.staging_area import StagingArea
 from broker_core_spark.format.canonical_question import CanonicalQuestion, required_selectors
 from broker_core_spark.format.manifest import Manifest
 from broker_core_spark.store import Store
-from tests.support.generation_builder import build_generation, stored_segment
+from tests.support.generation_builder import build_generation, stored_runs
 from tests.support.generations import expected as expected_names
 from tests.support.generations import memory
 
@@ -60,7 +60,7 @@ def test_names_that_come_twice_are_one(tmp_path: Path) -> None:
     assert result.duplicates == 3
     assert result.new
     store = StagingArea(str(tmp_path), "temporary/test", ("k",), 1 << 20).open()
-    (run,) = stored_segment(store, result.entry).runs()
+    (run,) = stored_runs(store, result.entry)
     assert run.names.names.to_pylist() == ["t1", "t2", "t3"]
     assert run.entries["count"].tolist() == [1]
     (total,) = question_totals([QUESTION], read_tallies(store, task.tallies))

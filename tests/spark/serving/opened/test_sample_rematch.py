@@ -13,7 +13,7 @@ from broker_core_spark.format.canonical_question import NameSelector
 from broker_core_spark.format.picked_words import Matches
 from broker_core_spark.format.segment_reader import SegmentRun
 from broker_core_spark.serving.opened.sample_rematch import rematch_sample
-from tests.support.generation_builder import opened_segment
+from tests.support.generation_builder import opened_runs
 from tests.support.segment_writer import SegmentWriter
 
 ODD = NameSelector("t/n/.*[13579](-.*)?")
@@ -24,7 +24,7 @@ ROWS = np.flatnonzero([int(name[2]) % 2 == 1 if name[0] == "x" else True for nam
 def run(selector: NameSelector, picked: Matches) -> SegmentRun:
     writer = SegmentWriter()
     writer.add_run(NAMES, [selector], [(selector, picked)])
-    (found,) = opened_segment(writer).runs()
+    (found,) = opened_runs(writer)
     return found
 
 

@@ -47,7 +47,6 @@ from broker_core_spark.format import (
     NamesWriter,
     RunPatch,
     RunPostings,
-    Segment,
     SegmentChecks,
     SegmentEntry,
     SegmentPatch,
@@ -59,6 +58,7 @@ from broker_core_spark.format import (
     merge_postings,
     piece_starts,
     read_postings,
+    segment_runs,
     split_keys,
 )
 from broker_core_spark.store import Store, read_verified
@@ -192,8 +192,7 @@ class _Carrying:
             self.checks.check_runs(at, stored)
             runs: list[SegmentRun] = []
             if needed:
-                segment = Segment(found, entry.name, stored, entry.postings.name)
-                own = segment.runs(checked=not whole)
+                own = segment_runs(entry, found, stored, checked=not whole)
                 runs += self.checks.runs(at, stored, own) if whole else own
             if whole:
                 self.checks.check_end(at, last_place(runs[-1]))

@@ -25,7 +25,6 @@ from broker_core_spark.format import (
     Manifest,
     NamePlace,
     RunPatch,
-    Segment,
     SegmentChecks,
     SegmentEntry,
     SegmentPatch,
@@ -39,6 +38,7 @@ from broker_core_spark.format import (
     read_postings,
     read_questions,
     rows_that_came,
+    segment_runs,
 )
 from broker_core_spark.serving.opened.sample_rematch import rematch_sample
 from broker_core_spark.store import PrivateFile, Store, fetch_verified
@@ -66,9 +66,6 @@ class SampleChecks:
     rematched: int = 64
     again: float = 1 / 32
     seed: int | None = None
-
-    def random(self) -> Random:
-        return Random(self.seed)  # noqa: S311 (a sample; without a seed of the system's)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +117,7 @@ def verify_and_map(
             raise InvalidGeneration(manifest.entry.name, f"{namespace} has more than {_MOST_NAMES} names")
     total = max(1, sum(segment.postings.size for segment in manifest.segments))
     behind: NamePlace | None = None
-    random = checks.random()
+    random = Random(checks.seed)  # noqa: S311 (a sample; without a seed of the system's)
     former = {entry.files: one for entry, one in before.segments.items()}
     segments: dict[SegmentEntry, VerifiedSegment] = {}
     with PrivateFile(directory) as fields, PrivateFile(directory) as offsets:
@@ -136,13 +133,11 @@ def verify_and_map(
                 continue
             patched = _patched(store, entry, directory, runs.keys, before.names, former) if former else None
             if patched is None:
-                segment = Segment.open(
-                    fetch_verified(store, entry, directory),
-                    entry.name,
-                    fetch_verified(store, entry.postings, directory),
-                    entry.postings.name,
+                fetched = fetch_verified(store, entry, directory)
+                postings = read_postings(
+                    fetch_verified(store, entry.postings, directory), entry.postings.name
                 )
-                postings, found = segment.postings, segment.runs()
+                found = segment_runs(entry, fetched, postings)
             else:
                 postings, found = patched.postings, patched.runs(names)
             for at, run in enumerate(runs.runs(number, postings, found, behind=behind)):
