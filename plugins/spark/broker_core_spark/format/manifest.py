@@ -10,7 +10,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, Final
@@ -106,8 +106,6 @@ class Manifest:
     segments: tuple[SegmentEntry, ...]
     stamps: Mapping[str, str] = field(default_factory=dict)
     largest_segment_bytes: int = LARGEST_FACTOR * SEGMENT_BYTES
-    #: The totals that a manifest was read with; ``None``: the totals of the runs.
-    written_totals: Mapping[str, tuple[int, int]] | None = field(default=None, compare=False)
 
     @cached_property
     def data(self) -> bytes:
@@ -164,8 +162,6 @@ class Manifest:
     @property
     def totals(self) -> Mapping[str, tuple[int, int]]:
         """(non-persistent, persistent) names of each namespace with names."""
-        if self.written_totals is not None:
-            return self.written_totals
         counts = self.counts()
         return {
             name: (counts.get((name, NON_PERSISTENT), 0), counts.get((name, PERSISTENT), 0))
@@ -220,6 +216,8 @@ class Manifest:
         try:
             manifest = _manifest(record)
             manifest.check()
+            if record["totals"] != {name: list(counts) for name, counts in manifest.totals.items()}:
+                raise ValueError("the totals of its namespaces are not those of its segments: one is missing")
         except BrokerCoreError as error:
             raise InvalidGeneration(file, str(error)) from None
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
@@ -267,8 +265,6 @@ class Manifest:
         for namespace, _ in self.counts():
             if namespace not in self.namespaces:
                 raise ValueError(f"{namespace} has names but is none of its namespaces")
-        if self.totals != replace(self, written_totals=None).totals:
-            raise ValueError("the totals of its namespaces are not those of its segments: one is missing")
 
 
 def _manifest(record: dict[str, Any]) -> Manifest:
@@ -287,10 +283,6 @@ def _manifest(record: dict[str, Any]) -> Manifest:
         tuple(_segment(segment) for segment in record["segments"]),
         {_text(name): _text(stamp) for name, stamp in record["stamps"].items()},
         _number(record["largest_segment_bytes"], 1),
-        {
-            _text(name): (_number(others), _number(persistent))
-            for name, (others, persistent) in record["totals"].items()
-        },
     )
 
 
