@@ -84,8 +84,8 @@ def begins_segment(
     A name is the first if its hash is less than ``size * (2**64 // target - 1)``, where ``size`` is the bytes of its
     full name.
     """
-    hashes, limits, _ = _hashes_and_limits(namespace, domain, names, target)
-    result: Array = hashes < limits
+    levels, _ = cut_levels(namespace, domain, names, target=target)
+    result: Array = levels == 0
     return result
 
 
@@ -96,9 +96,11 @@ def cut_levels(
 
     A name of level ``n`` would begin a segment of an average size of ``target / 2**n``: names of level 0 do begin one.
     """
-    hashes, limits, sizes = _hashes_and_limits(namespace, domain, names, target)
+    prefix = f"{domain}://{namespace}/".encode()
+    sizes = np.diff(buffer_and_offsets(names)[1]) + len(prefix)
+    limits = np.minimum(sizes, target).astype(np.uint64) * np.uint64(2**64 // target - 1)
     # hash < limit * 2**n if hash // limit < 2**n, so n is the length in bits of the quotient.
-    _, levels = np.frexp((hashes // np.maximum(limits, np.uint64(1))).astype(np.float64))
+    _, levels = np.frexp((name_hashes(prefix, names) // np.maximum(limits, np.uint64(1))).astype(np.float64))
     return levels.astype(np.int64), sizes
 
 
@@ -116,12 +118,3 @@ def piece_starts(levels: Array, sizes: Array, largest: int) -> list[int]:
         else:
             starts.append(low)
     return sorted(starts)
-
-
-def _hashes_and_limits(
-    namespace: str, domain: str, names: pa.LargeStringArray, target: int
-) -> tuple[Array, Array, Array]:
-    prefix = f"{domain}://{namespace}/".encode()
-    sizes = np.diff(buffer_and_offsets(names)[1]) + len(prefix)
-    limits = np.minimum(sizes, target).astype(np.uint64) * np.uint64(2**64 // target - 1)
-    return name_hashes(prefix, names), limits, sizes

@@ -106,8 +106,7 @@ class SegmentChecks:
                     run.file, f"its first name is {name!r:.200}, where the manifest has {wanted!r:.200}"
                 )
             # Rebuilding and finding names depend on boundaries.
-            target = self._manifest.segment_bytes
-            if at and _begins(run.namespace, run.domain, name, target):
+            if at and _begins(run.namespace, run.domain, name, self._manifest.segment_bytes):
                 raise InvalidGeneration(
                     run.file, f"{name!r:.200} begins a segment, but there are names before it"
                 )
