@@ -38,15 +38,10 @@ class FieldParts:
     def of(cls, parts: Iterable[pa.LargeBinaryArray]) -> FieldParts:
         """The fields of these columns."""
         columns = [buffer_and_offsets(part) for part in parts]
-        offsets = np.zeros(1 + sum(len(own) - 1 for _, own in columns), np.int64)
-        data: list[memoryview] = []
-        row = size = 0
-        for buffer, own in columns:
-            first, last = int(own[0]), int(own[-1])
-            np.add(own, size - first, out=offsets[row : row + len(own)])
-            data.append(memoryview(buffer)[first:last])
-            row, size = row + len(own) - 1, size + last - first
-        return cls(offsets, data)
+        begins = np.cumsum([0, *(own[-1] - own[0] for _, own in columns)])
+        starts = [own[:-1] + (begin - own[0]) for (_, own), begin in zip(columns, begins, strict=False)]
+        data = [memoryview(buffer)[int(own[0]) : int(own[-1])] for buffer, own in columns]
+        return cls(np.concatenate([*starts, begins[-1:]]), data)
 
 
 class NamesWriter(FramedWriter):

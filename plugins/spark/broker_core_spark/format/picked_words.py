@@ -49,8 +49,7 @@ def packed(rows: Array, counts: Array, names: Array) -> tuple[Array, Array, Arra
     sizes = np.where(is_bits, bitmap_words, np.where(is_rows, counts, 0))
     kinds = np.where(is_range, KIND_RANGE, np.where(is_bits, KIND_BITS, KIND_ROWS)).astype(np.uint32)
     words = np.empty(int(sizes.sum()), "<u4")
-    if is_rows.any():
-        words[np.repeat(is_rows, sizes)] = rows[np.repeat(is_rows, counts)]
+    words[np.repeat(is_rows, sizes)] = rows[np.repeat(is_rows, counts)]
     if is_bits.any():
         starts = 32 * (np.cumsum(sizes[is_bits]) - sizes[is_bits])
         bits = np.zeros(32 * int(sizes[is_bits].sum()), bool)

@@ -82,8 +82,6 @@ def assign_tasks(
     are as many as there are seconds of work to share, else at most so many.
     """
     segments = _segments(runs, key_ranges)
-    if not segments:
-        return []
     weighed = _weighed(segments, runs, costs)
     rows = sum(part.rows for part in segments)
     total = sum(one.work for one in weighed)
