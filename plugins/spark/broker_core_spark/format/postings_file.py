@@ -41,6 +41,11 @@ class RunPostings:
     entries: Array
     words: Sequence[Array]
 
+    @property
+    def joined_words(self) -> Array:
+        """The words as one column."""
+        return np.concatenate([np.empty(0, "<u4"), *self.words])
+
 
 class PostingsWriter(FramedWriter):
     """The writer of one postings file."""

@@ -50,8 +50,9 @@ def joined_postings(parts: Sequence[StoredPostings]) -> StoredPostings:
     """The postings of one run, of parts of it, with all selectors that they have. Raises :exc:`ValueError`."""
     first = parts[0]
     made = _merged(first.names, parts, None)
-    words = np.concatenate([np.empty(0, "<u4"), *made.words])
-    return StoredPostings(first.namespace, first.domain, first.asked_digest, first.names, made.entries, words)
+    return StoredPostings(
+        first.namespace, first.domain, first.asked_digest, first.names, made.entries, made.joined_words
+    )
 
 
 def _merged(names: int, found: Sequence[StoredPostings], asked: SelectorKeys | None) -> RunPostings:

@@ -46,7 +46,6 @@ from broker_core_spark.format import (
     Manifest,
     NamesWriter,
     RunPatch,
-    RunPostings,
     SegmentChecks,
     SegmentEntry,
     SegmentPatch,
@@ -150,7 +149,6 @@ class _Stretch:
 class _Run:
     """A present run: its names, its postings in parts, and its changes to the former run."""
 
-    place: _Place
     names: EncodedNames
     parts: Sequence[StoredPostings]
     patch: RunPatch
@@ -221,7 +219,7 @@ class _Carrying:
         bounds = np.cumsum([0, *map(len, parts)]).tolist()
         _, runs = collected_matches(names, values, self.selectors.carried(place), self.compiled, bounds)
         for (low, high), run in zip(pairwise(bounds), runs, strict=True):
-            picked = joined_rows(run.entries, _words(run), run.names)
+            picked = joined_rows(run.entries, run.joined_words, run.names)
             ends = np.cumsum(run.entries["count"], dtype=np.int64)
             keys = split_keys(run.entries["key"])
             yield names.slice(low, high), list(zip(keys, np.split(picked, ends[:-1]), strict=False))
@@ -253,7 +251,7 @@ class _Carrying:
         for piece, changes, own in zip(one.pieces, one.runs, runs, strict=True):
             namespace, domain, _ = piece.entry.runs[0]
             first = self._level(namespace, domain, pa.array([piece.entry.first_local], pa.large_string()))
-            came = [self._level(*run.place, run.patch.came.names) for run in own if len(run.patch.came)]
+            came = [self._level(*run.patch.place, run.patch.came.names) for run in own if len(run.patch.came)]
             loses_first = bool(levels) and 0 in changes[0].gone
             levels += [_NEVER if loses_first else first, min(came, default=_NEVER)]
             sizes += [0, sum(int(run.names.text_offsets[-1]) - len(run.names) for run in own)]
@@ -278,11 +276,13 @@ class _Carrying:
             before = [] if former is None else split_keys(former.entries["key"])
             patch = replace(
                 patch,
-                added=StoredPostings(*place, NOTHING_ASKED.digest, len(names), made.entries, _words(made)),
+                added=StoredPostings(
+                    *place, NOTHING_ASKED.digest, len(names), made.entries, made.joined_words
+                ),
                 dropped=frozenset(key for key, _ in added).intersection(before),
             )
         patch, parts = patch.postings(None if former is None else former.postings, names)
-        return _Run(place, names, parts, patch)
+        return _Run(names, parts, patch)
 
     def _store_segment(
         self, piece: _Piece, runs: Sequence[_Run], *, names: bool, twice: int, digest: str
@@ -291,7 +291,7 @@ class _Carrying:
         entry, stored, patch = piece.entry, piece.postings, None
         files: list[FramedFile] = []
         if names or self.selectors.changed(entry):
-            places = tuple((*run.place, len(run.names)) for run in runs)
+            places = tuple((*run.patch.place, len(run.names)) for run in runs)
             postings = merge_postings(
                 places, [[part] for run in runs for part in run.parts], self.selectors.now
             )
@@ -310,13 +310,7 @@ class _Carrying:
             patch = SegmentPatch.between(piece.entry, entry, [run.patch for run in runs])
         for found in stored:
             self.tallies.add(found.namespace, found.domain, found.entries)
-        result = SegmentResult(entry, duplicates=twice, digest=digest)
-        self.puts.add(result, files, patch)
-
-
-def _words(run: RunPostings) -> Array:
-    """The words of a run as one column."""
-    return np.concatenate([np.empty(0, "<u4"), *run.words])
+        self.puts.add(SegmentResult(entry, duplicates=twice, digest=digest), files, patch)
 
 
 @contextmanager

@@ -24,16 +24,16 @@ class QuestionTotal:
     topics_hash: str
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class QuestionTotals(Sequence[QuestionTotal]):
     """The totals of ``questions``, in their order: columns of ``counts`` (int64) and of hashes as ``crcs`` (uint32).
 
     A total is an object only while somebody looks at it.
     """
 
-    def __init__(self, questions: Sequence[CanonicalQuestion], counts: Array, crcs: Array) -> None:
-        self.questions = questions
-        self.counts = counts
-        self.crcs = crcs
+    questions: Sequence[CanonicalQuestion]
+    counts: Array
+    crcs: Array
 
     @property
     def matches(self) -> int:
