@@ -6,9 +6,8 @@ import sys
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from enum import StrEnum
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
@@ -54,15 +53,6 @@ EXAMPLES: Final = examples(
     "broker-core spark build --broker http://gateway:8080 --namespace acme/kafka --patterns patterns.jsonl "
     "--out generations",
 )
-
-
-class ShownProgress(StrEnum):
-    """The kinds of output of a running build."""
-
-    AUTO = "auto"
-    TERMINAL = "terminal"
-    LINES = "lines"
-    NONE = "none"
 
 
 def build(
@@ -248,12 +238,12 @@ def build(
         ),
     ] = None,
     progress: Annotated[
-        ShownProgress,
+        Literal["auto", "terminal", "lines", "none"],
         typer.Option(
             "--progress",
             help="What to say on standard error while it runs: auto is one line on a terminal, and nothing elsewhere.",
         ),
-    ] = ShownProgress.AUTO,
+    ] = "auto",
     incremental: Annotated[
         bool,
         typer.Option(
@@ -450,13 +440,13 @@ def _check_places(
             check_folder(address)
 
 
-def _progress(shown: ShownProgress) -> AbstractContextManager[Progress | None]:
-    """The progress that is shown, until the end of the context."""
+def _progress(shown: str) -> AbstractContextManager[Progress | None]:
+    """The progress that is shown in the way of ``--progress``, until the end of the context."""
     from broker_core_spark.batch import ProgressLines, terminal_progress
 
-    if shown is ShownProgress.LINES:
+    if shown == "lines":
         return nullcontext(ProgressLines(_say))
-    if shown is ShownProgress.TERMINAL or (shown is ShownProgress.AUTO and sys.stderr.isatty()):
+    if shown == "terminal" or (shown == "auto" and sys.stderr.isatty()):
         return terminal_progress(sys.stderr)
     return nullcontext()
 
