@@ -120,7 +120,14 @@ class ServedGeneration:
             return "max_age"
         return "static" if self._settings.static else "nothing"
 
-    def _check_age(self) -> None:
+    async def _log(self) -> ChangeLog | None:
+        """The change log of its catalogue, of a table that of the last look.
+
+        ``None`` if the generation may be served as it is. Raises :exc:`PassToNextLister`, also if it is too old.
+        """
+        log = await self._logs.find(self.generation.manifest)
+        if log is not None:
+            return log
         longest = self._settings.max_age
         age = (datetime.now(UTC) - self._right_at).total_seconds()
         if longest is not None and age > longest:
@@ -129,16 +136,6 @@ class ServedGeneration:
                 f"the generation, or the last look at its table, is {age:.0f} s old, and may be served for "
                 f"{longest:.0f} s: build again, or look more often",
             )
-
-    async def _log(self) -> ChangeLog | None:
-        """The change log of its catalogue, of a table that of the last look.
-
-        ``None`` if the generation may be served as it is. Raises :exc:`PassToNextLister`.
-        """
-        log = await self._logs.find(self.generation.manifest)
-        if log is not None:
-            return log
-        self._check_age()
         return self.table
 
     async def answer(self, request: ListingRequest, selecting: frozenset[str] | None = None) -> ServedAnswer:
@@ -154,9 +151,7 @@ class ServedGeneration:
             raise PassToNextLister(
                 "namespace", f"generation {self.generation.id[:12]} does not have {namespace}"
             )
-        pairs: dict[str, str] = {}
-        if properties:
-            pairs = {key: properties[key] for key in self.property_keys if key in properties}
+        pairs = {key: properties[key] for key in self.property_keys if key in properties}
         text = None if pattern is None else pattern.text
         question = CanonicalQuestion.of_text(namespace, request.mode, text, pairs)
         for place in self.generation.unindexed(question):
