@@ -12,6 +12,7 @@ from broker_core.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from broker_core.access import Access, Asker, Peer, Principal, Refused
     from broker_core.broker import BrokerHandle
+    from broker_core.concurrency import TasksByKey
     from broker_core.errors import Cause
     from broker_core.listing import Details, EncodedNames, Listing, Page, Position, Selection
     from broker_core.memory import BoundedCache
@@ -58,6 +59,7 @@ __all__ = [
     "Refused",
     "RestAnswer",
     "Selection",
+    "TasksByKey",
     "TopicListingResult",
     "TopicName",
     "__version__",
@@ -93,6 +95,7 @@ _imported: Final = lazy_exports(
         "RestAnswer": ".plugin_api",
         "SAME": ".plugin_api",
         "Selection": ".listing",
+        "TasksByKey": ".concurrency",
         "TopicListingResult": ".plugin_api",
         "TopicName": ".names",
         "hookimpl": ".plugin_api",

@@ -56,3 +56,18 @@ async def test_closing_cancels_what_is_under_way_and_later_work_is_done_anew() -
     with pytest.raises(asyncio.CancelledError):
         await waiting
     assert await tasks.result(1, works) == 7
+
+
+async def test_so_many_at_a_time() -> None:
+    tasks: TasksByKey[None] = TasksByKey(2)
+    running = most = 0
+
+    async def work() -> None:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0)
+        running -= 1
+
+    await asyncio.gather(*(tasks.result(number, work) for number in range(9)))
+    assert most == 2

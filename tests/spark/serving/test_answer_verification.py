@@ -161,7 +161,7 @@ async def test_a_large_wrong_answer_is_passed_on_each_time() -> None:
             await proofs.verify(question, answer, compile_pattern(pattern))
         assert caught.value.reason == "wrong_answer"
     assert proofs.wrong == 1
-    proofs.close()
+    await proofs.close()
 
 
 @pytest.mark.parametrize("wrong", [False, True])

@@ -13,11 +13,11 @@ from typing import Final
 
 import structlog
 
+from broker_core import TasksByKey
 from broker_core.patterns import TopicsPattern
 from broker_core_spark.format import CanonicalQuestion
 from broker_core_spark.serving.opened.generation import PrecomputedAnswer
 from broker_core_spark.serving.pass_to_next_lister import PassToNextLister
-from broker_core_spark.serving.shared_tasks import SharedTasks
 
 __all__ = ["AnswerVerifier"]
 
@@ -34,7 +34,7 @@ class AnswerVerifier:
 
     def __init__(self, generation: str) -> None:
         self._generation = generation
-        self._apart = SharedTasks[PrecomputedAnswer](_AT_ONCE)
+        self._apart = TasksByKey[PrecomputedAnswer](_AT_ONCE)
         #: The number of wrong answers so far.
         self.wrong = 0
 
@@ -73,6 +73,6 @@ class AnswerVerifier:
             )
         return answer
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Cancel running verifications."""
-        self._apart.close()
+        await self._apart.close()

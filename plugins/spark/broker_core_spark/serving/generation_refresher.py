@@ -121,7 +121,7 @@ class GenerationRefresher:
             await asyncio.wait([self._task])
         served, self.served = self.served, None
         if served is not None:
-            served.close()
+            await served.close()
 
     async def _follow(self) -> None:
         while True:

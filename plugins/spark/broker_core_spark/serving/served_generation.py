@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Final
 
-from broker_core import BoundedCache, ListingRequest, Selection
+from broker_core import BoundedCache, ListingRequest, Selection, TasksByKey
 from broker_core.change_log import ChangeLog
 from broker_core.names import Mode, NamespaceName
 from broker_core.patterns import TopicsPattern
@@ -22,7 +22,6 @@ from broker_core_spark.serving.changes.overlay import Overlay
 from broker_core_spark.serving.changes.table_change_log import TableChangeLog
 from broker_core_spark.serving.opened.generation import Generation
 from broker_core_spark.serving.pass_to_next_lister import PassToNextLister
-from broker_core_spark.serving.shared_tasks import SharedTasks
 from broker_core_spark.settings import SparkSettings
 
 __all__ = ["CachedAnswer", "ServedAnswer", "ServedGeneration"]
@@ -90,8 +89,8 @@ class ServedGeneration:
         self._serial = next(ServedGeneration._serials).to_bytes(8)
         #: The followers of the namespaces that were asked for, by name.
         self.followers: dict[str, NamespaceFollower] = {}
-        self._splicing = SharedTasks[Selection](_SPLICES)
-        self._indexing = SharedTasks[None](1)
+        self._splicing = TasksByKey[Selection](_SPLICES)
+        self._indexing = TasksByKey[None](1)
 
     def follow(self, settings: SparkSettings) -> None:
         """Have other live settings from now on."""
@@ -289,11 +288,11 @@ class ServedGeneration:
         """The number of changed names in all namespaces."""
         return sum(len(follower.overlay) for follower in self.followers.values())
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Cancel running work. The map ends when nobody has a part of the generation."""
-        self.verifier.close()
-        self._splicing.close()
-        self._indexing.close()
+        await self.verifier.close()
+        await self._splicing.close()
+        await self._indexing.close()
 
 
 def _listed(keys: Iterable[str]) -> str:

@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
+from broker_core import TasksByKey
 from broker_core.change_log import CatalogVersion, ChangeLog, Gap
 from broker_core.errors import ListingFailed
 from broker_core.names import NamespaceName
 from broker_core_spark.serving.changes.overlay import Overlay, TooManyNames, states_after
 from broker_core_spark.serving.pass_to_next_lister import PassToNextLister
-from broker_core_spark.serving.shared_tasks import SharedTasks
 
 __all__ = ["NamespaceFollower"]
 
@@ -44,7 +44,7 @@ class NamespaceFollower:
         self._keys = tuple(property_keys)
         self._limit = limit
         self._timeout = timeout
-        self._reads = SharedTasks[None]()  # by restart
+        self._reads = TasksByKey[None]()  # by restart
         self._began = version
         #: The state that :attr:`overlay` leads to.
         self.version = version
