@@ -189,6 +189,8 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 @pytest.fixture(scope="session")
 def playwright(together: None) -> Iterator[Any]:
+    if chromium() is None:
+        pytest.skip("no Chromium is installed: make test brings it on Debian, as root")
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as started:
@@ -198,9 +200,6 @@ def playwright(together: None) -> Iterator[Any]:
 @contextmanager
 def launched(playwright: Any, *more: str) -> Iterator[Any]:
     """A Chromium with these options."""
-    program = chromium()
-    if program is None:
-        pytest.skip("no Chromium is installed: make test brings it on Debian, as root")
     # Chromium's own sandbox needs user namespaces, which containers seldom have. All that is shown is ours.
     options = [
         "--no-sandbox",
@@ -209,7 +208,9 @@ def launched(playwright: Any, *more: str) -> Iterator[Any]:
         # Chromium's own guard of the local network, which other browsers have not: the server's is tested.
         "--disable-features=LocalNetworkAccessChecks",
     ]
-    with closing(playwright.chromium.launch(executable_path=str(program), args=[*options, *more])) as running:
+    with closing(
+        playwright.chromium.launch(executable_path=str(chromium()), args=[*options, *more])
+    ) as running:
         yield running
 
 

@@ -5,7 +5,7 @@ Only names that came are matched. A selector that loses and gains none keeps its
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final, TypeAlias
@@ -150,9 +150,8 @@ def _packed(
     """
     rows = np.zeros(len(every), np.int64)
     rows[: len(again)] = np.where(again, former.entries["count"], 0)
-    edges = [0, *(np.flatnonzero(np.diff(np.cumsum(rows) // _UNPACKED)) + 1).tolist(), len(every)]
     result, words, size = [np.empty(0, ENTRY)], [np.empty(0, "<u4")], 0
-    for low, high in pairwise(edges):
+    for low, high in _stretches(rows):
         own = again.copy()
         own[:low] = own[high:] = False
         first, last = np.searchsorted(came, (low * moved.names, high * moved.names))
@@ -182,6 +181,12 @@ def _packed_at_once(
     return result, words
 
 
+def _stretches(rows: Array) -> Iterator[tuple[int, int]]:
+    """Stretches of entries with so many rows each, to be unpacked one after the other."""
+    ends = np.flatnonzero(np.diff(np.cumsum(rows) // _UNPACKED)) + 1
+    return pairwise([0, *ends.tolist(), len(rows)])
+
+
 def _hash(entries: Array, words: Array, names: EncodedNames | Hashes) -> Hashes:
     """Give entries that have none their hashes, first of ranges, then of others. Returns these hashes."""
     is_fresh, is_range = entries["joined"] == 0, entries["kind"] == KIND_RANGE
@@ -189,8 +194,10 @@ def _hash(entries: Array, words: Array, names: EncodedNames | Hashes) -> Hashes:
     if isinstance(names, EncodedNames):
         lows, sizes = (entries[column][ranges].astype(np.int64) for column in ("first", "count"))
         counts = entries["count"][others].astype(np.int64)
-        rows = joined_rows(entries[others], words, len(names))
-        parts = names.crcs_of_ranges(lows, lows + sizes), names.crcs(rows, np.cumsum(counts) - counts)
+        parts = [names.crcs_of_ranges(lows, lows + sizes)]
+        for low, high in _stretches(counts):
+            rows, own = joined_rows(entries[others[low:high]], words, len(names)), counts[low:high]
+            parts.append(names.crcs(rows, np.cumsum(own) - own))
         crcs, joined = (np.concatenate(column) for column in zip(*parts, strict=True))
     else:
         crcs, joined = names

@@ -226,8 +226,7 @@ class GenerationRefresher:
         old, served = self.served, self._serve(opened, self._settings)
         served.built(published.when)
         if old is not None:
-            # Questions after the swap need not wait for the index, nor for all changes.
-            await asyncio.to_thread(opened.index, old.generation.indexed)
+            # Questions after the swap need not wait for all changes.
             await served.warm(list(old.followers))
         served.follow(self._settings)  # which may be others by now
         self.served, self.published = served, published

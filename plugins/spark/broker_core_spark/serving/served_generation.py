@@ -31,8 +31,9 @@ _QUICK_BYTES: Final = 256 * 1024
 _QUICK_NAMES: Final = 32
 #: Bytes of all notes that the generation's own answer is the current one.
 _UNCHANGED_BYTES: Final = 32 * 1024 * 1024
-#: Answers spliced at a time.
+#: Answers spliced, and namespaces indexed, at a time: a small one does not wait for one large one.
 _SPLICES: Final = 2
+_INDEXES: Final = 2
 
 #: Reasons for which an operator may allow a stale answer.
 _MAY_BE_STALE: Final = frozenset({"unreachable", "gap", "overlay_limit"})
@@ -90,7 +91,7 @@ class ServedGeneration:
         #: The followers of the namespaces that were asked for, by name.
         self.followers: dict[str, NamespaceFollower] = {}
         self._splicing = TasksByKey[Selection](_SPLICES)
-        self._indexing = TasksByKey[None](1)
+        self._indexing = TasksByKey[None](_INDEXES)
 
     def follow(self, settings: SparkSettings) -> None:
         """Have other live settings from now on."""

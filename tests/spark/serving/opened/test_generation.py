@@ -59,12 +59,14 @@ def test_a_namespace_of_several_segments_is_indexed_when_it_is_asked(monkeypatch
         [large],
         {},
     )  # the other one is in one segment
-    generation.index([large, ("t/n", "elsewhere")])
+    assert generation.unindexed(CanonicalQuestion.of("t/n", Mode.ALL, "no row of the patterns")) == []
+    generation.index([large, ("t/n", "non-persistent"), ("t/n", "elsewhere")])
     assert generation.unindexed(both) == []
     picking = [one for one in questions_about(["t/n"], PATTERNS) if expected(CATALOGUE, one)]
     entries = sum(one.mode == Mode.PERSISTENT for one in picking)
     assert entries > 5  # those of several stretches
     assert generation.indexed == {large: 48 * entries}
+    assert Generation.open(store, made.id, before=generation).indexed == generation.indexed
     for question in QUESTIONS:
         answer = present(generation.lookup(question))
         assert (answer.count, answer.topics_hash) == (len(answer.selection), answer.selection.topics_hash)

@@ -11,6 +11,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
+from typing import Final
 
 from broker_core_spark.batch.staging.order_keys import end_of_namespace, first_of_namespace
 from broker_core_spark.format import NOTHING_ASKED, NameSelector, SegmentEntry, SelectorKeys, line_key
@@ -18,6 +19,8 @@ from broker_core_spark.store import Store
 
 __all__ = ["KeptSelectors", "KeyedSelectors", "StagedSelectors", "stage_selectors"]
 
+#: Bytes that are read at once of selectors whose places are small.
+_AHEAD: Final = 256 * 1024
 _Place = tuple[str, str]
 #: Selectors with their keys, in order.
 KeyedSelectors = Sequence[tuple[bytes, NameSelector]]
@@ -39,15 +42,15 @@ class StagedSelectors:
         return own, SelectorKeys.of(key for key, _ in lines)
 
     def keys(self, store: Store) -> dict[_Place, SelectorKeys]:
-        """The keys of all selectors of each namespace and domain, by one request: the places follow each other."""
-        if not self.places:
-            return {}
-        begin = min(low for low, _ in self.places.values())
-        data = store.get_range(self.path, begin, max(high for _, high in self.places.values()))
-        return {
-            place: SelectorKeys.of(map(line_key, data[low - begin : high - begin].splitlines()))
-            for place, (low, high) in self.places.items()
-        }
+        """The keys of all selectors of each namespace and domain. Neighbours are read by one request."""
+        found: dict[_Place, SelectorKeys] = {}
+        begin, data = 0, b""
+        for place, (low, high) in self.places.items():
+            if not begin <= low <= high <= begin + len(data):
+                last = max(end for _, end in self.places.values())
+                begin, data = low, store.get_range(self.path, low, max(high, min(low + _AHEAD, last)))
+            found[place] = SelectorKeys.of(map(line_key, data[low - begin : high - begin].splitlines()))
+        return found
 
     def of(self, places: Iterable[_Place]) -> StagedSelectors:
         """The selectors of some places, as they are sent to a task."""

@@ -200,14 +200,14 @@ class TableSnapshot(CatalogueSnapshot):
         written = sorted(
             {form for place, domain, local in names for form in (local, f"{domain}://{place}/{local}")}
         )
-        rows = self._of(self._table.rows, {place for place, _, _ in names})
-        name = F.col(self._name_column).cast("string")
-        if len(written) <= _FEW_NAMES:  # which connectors look up in the statistics of files
-            rows = rows.where(name.isin(*written))
-        else:
-            wanted = rows.sparkSession.createDataFrame(pa.table({"wanted": written}))
-            rows = rows.join(F.broadcast(wanted), name == wanted["wanted"], "left_semi")
         try:
+            rows = self._of(self._table.rows, {place for place, _, _ in names})
+            name = F.col(self._name_column).cast("string")
+            if len(written) <= _FEW_NAMES:  # which connectors look up in the statistics of files
+                rows = rows.where(name.isin(*written))
+            else:
+                wanted = rows.sparkSession.createDataFrame(pa.table({"wanted": written}))
+                rows = rows.join(F.broadcast(wanted), name == wanted["wanted"], "left_semi")
             with described_job(rows.sparkSession, SparkJob("read the changed names", {"names": len(names)})):
                 table = self._selected(rows, property_keys).toArrow()
         except spark_errors() as error:

@@ -123,15 +123,17 @@ class Generation:
     ) -> Generation:
         """Fetch, verify and map the generation of an id. Takes seconds for millions of names: call it on a thread.
 
-        Segments of ``before`` are taken from it.
+        Segments of ``before`` are taken from it, and namespaces that it has indexed are indexed.
 
         ``directory`` is the folder of the private files, which have no names and take up to twice the generation's
         size. Raises :exc:`InvalidGeneration` with the file and the reason, :exc:`NoSuchGeneration`, and
         :exc:`StoreFailed` if the store or the directory fails.
         """
         manifest = read_manifest(store, generation)
-        known = NOTHING_MAPPED if before is None else before.opened
-        return cls(manifest, verify_and_map(store, manifest, directory, checks or SampleChecks(), known))
+        known, indexed = (NOTHING_MAPPED, {}) if before is None else (before.opened, before.indexed)
+        made = cls(manifest, verify_and_map(store, manifest, directory, checks or SampleChecks(), known))
+        made.index(indexed)
+        return made
 
     @property
     def id(self) -> str:
@@ -143,17 +145,24 @@ class Generation:
         return {place: entries.nbytes for place, entries in list(self._joined.items())}
 
     def unindexed(self, question: CanonicalQuestion) -> list[tuple[str, str]]:
-        """The namespace and domains of a question that have several segments, and :meth:`index` was not called for."""
+        """The namespace and domains that :meth:`index` is to be called for before :meth:`lookup`: those that lie in
+        several segments, of a question that the generation has.
+        """
         places = [(question.namespace, domain) for domain in question.domains]
-        return [place for place in places if place not in self._joined and len(self._runs.get(place, ())) > 1]
+        found = [
+            place for place in places if place not in self._joined and len(self._runs.get(place, ())) > 1
+        ]
+        return found if found and self._has(question.line + b"\n") else []
 
     def index(self, places: Iterable[tuple[str, str]]) -> None:
-        """Join the parts of all answers of these namespaces and domains, as far as the generation has them.
+        """Join the parts of all answers of these namespaces and domains, if they lie in several segments.
 
         Takes a second for some million parts: call it on a thread.
         """
-        for place in self._runs.keys() & set(places):
-            self._joined[place] = _joined_runs(self._runs[place])
+        for place in places:
+            runs = self._runs.get(place, ())
+            if len(runs) > 1:
+                self._joined[place] = _joined_runs(runs)
 
     def lookup(self, question: CanonicalQuestion) -> PrecomputedAnswer | None:
         """The precomputed answer to a question, or ``None``.
@@ -164,12 +173,16 @@ class Generation:
         known = self._ranges.get(line) or self._answers.get(line)
         if known is not None:
             return known
-        lines = self.opened.lines
-        at = bisect_left(lines, line, key=methodcaller("as_py"))
-        if at == len(lines) or lines[at].as_py() != line:
+        if not self._has(line):
             return None
         self.index(self.unindexed(question))
         return self._answer(question, line)
+
+    def _has(self, line: bytes) -> bool:
+        """Whether the generation has the question of a line."""
+        lines = self.opened.lines
+        at = bisect_left(lines, line, key=methodcaller("as_py"))
+        return at < len(lines) and lines[at].as_py() == line
 
     def _answer(self, question: CanonicalQuestion, line: bytes) -> PrecomputedAnswer:
         """The answer to a question of the generation: what its selector picks in each domain, one after the other."""
