@@ -115,11 +115,11 @@ async def test_changes_are_seen_as_soon_as_they_are_committed(
     assert overlay.names.names.to_pylist() == [
         str(topic(name)) for name in ("a", "b-partition-0", "b-partition-1")
     ]
-    assert overlay.states["listed"].tolist() == [False, True, True]
+    assert overlay.listed.tolist() == [False, True, True]
     catalog.create(topic("a"))
     overlay, version = await follower.current(log)
-    assert (overlay.states["listed"].tolist(), version.number) == ([True, True, True], 4)
-    assert overlay.states["version"].tolist() == [4, 2, 2]
+    assert (overlay.listed.tolist(), version.number) == ([True, True, True], 4)
+    assert overlay.versions.tolist() == [4, 2, 2]
 
 
 async def test_a_gap_is_the_end(catalog: SqliteCatalog, log: CatalogLogReader) -> None:

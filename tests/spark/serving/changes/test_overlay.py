@@ -108,7 +108,7 @@ def test_names_are_matched_by_mode_pattern_and_version() -> None:
     )
     overlay = overlay.with_states(states(5, {"non-persistent://t/n/b": True, "persistent://t/n/c": True}))
     assert local(overlay.names.all()) == ["b", "b-partition-1", "c"]
-    assert overlay.states["version"].tolist() == [5, 3, 5]
+    assert overlay.versions.tolist() == [5, 3, 5]
 
     b = compile_pattern("t/n/b")
     assert local(overlay.matching(Mode.ALL, None)) == ["b", "b-partition-1", "c"]

@@ -58,25 +58,29 @@ def states_after(changes: Sequence[Change], property_keys: Sequence[str], limit:
 
 @dataclass(frozen=True, slots=True)
 class Overlay:
-    """The changed names in the order of a listing of mode ``ALL``, and a record of the state of each.
+    """The changed names in the order of a listing of mode ``ALL``. All arrays are aligned with :attr:`names`.
 
-    - ``states``: records with ``listed`` (bool): whether the name is listed now; ``version`` (int64): the number of the
-      version of its last change; and ``property KEY``: its value of each selecting property, or ``None``.
-    - ``property_keys``: the keys of the selecting properties.
+    - ``listed``: whether the name is listed now.
+    - ``versions``: the number of the version of its last change.
+    - ``property_values``: its value of each selecting property, or ``None``.
     - ``first_persistent``: the first row of the persistent domain.
     """
 
     names: Listing
-    states: Array
-    property_keys: tuple[str, ...] = ()
+    listed: Array
+    versions: Array
+    property_values: Mapping[str, Array]
     first_persistent: int = 0
 
     @classmethod
     def nothing(cls, namespace: NamespaceName, property_keys: Sequence[str] = ()) -> Overlay:
         """An overlay without changes."""
-        values = [(f"property {key}", object) for key in property_keys]
-        states = np.empty(0, [("listed", bool), ("version", np.int64), *values])
-        return cls(Listing.from_columns(namespace, Mode.ALL), states, tuple(property_keys))
+        return cls(
+            Listing.from_columns(namespace, Mode.ALL),
+            np.empty(0, bool),
+            np.empty(0, np.int64),
+            {key: np.empty(0, object) for key in property_keys},
+        )
 
     def __len__(self) -> int:
         return len(self.names)
@@ -90,14 +94,21 @@ class Overlay:
         at, known = self.names.locate(changed)
         put = at[~known]
         names = self.names.with_changes((), changed)
-        now = np.insert(self.states, put, np.zeros(len(put), self.states.dtype))
+        listed = np.insert(self.listed, put, False)
+        versions = np.insert(self.versions, put, 0)
+        none = np.full(len(put), None, object)
+        values: dict[str, Array] = {
+            key: np.insert(column, put, none) for key, column in self.property_values.items()
+        }
+
         rows, _ = names.locate(changed)
-        now[rows] = [
-            (state.listed, state.version, *(state.properties.get(key) for key in self.property_keys))
-            for state in (states[name] for name in changed.to_pylist())
-        ]
+        final = [states[name] for name in changed.to_pylist()]
+        listed[rows] = [state.listed for state in final]
+        versions[rows] = [state.version for state in final]
+        for key, column in values.items():
+            column[rows] = [state.properties.get(key) for state in final]
         bound, _ = names.locate([f"{PERSISTENT}://{self.names.namespace}/"])
-        return Overlay(names, now, self.property_keys, int(bound[0]))
+        return Overlay(names, listed, versions, values, int(bound[0]))
 
     def matching_is_quick(self, pattern: TopicsPattern | None) -> bool:
         """Whether :meth:`matching` takes about a millisecond at most."""
@@ -112,7 +123,7 @@ class Overlay:
         high = len(self) if mode.lists(PERSISTENT) else self.first_persistent
         names = self.names.range(low, high)
         if after >= 0:
-            names = names.mask(self.states["version"][low:high] > after)
+            names = names.mask(self.versions[low:high] > after)
         return names if pattern is None else names.matching(pattern)
 
     def put_into(self, answer: Selection, matching: Selection, properties: Mapping[str, str]) -> Selection:
@@ -121,8 +132,8 @@ class Overlay:
 
         ``properties`` are the question's. The core has matched the added names, so nothing is verified.
         """
-        states = self.states[matching.row_array]
-        shown: Array = states["listed"]
+        rows = matching.row_array
+        shown: Array = self.listed[rows]
         for key, value in properties.items():
-            shown = shown & (states[f"property {key}"] == value)
+            shown = shown & (self.property_values[key][rows] == value)
         return answer.with_changes(matching.mask(~shown).names, matching.mask(shown))
