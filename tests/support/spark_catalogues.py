@@ -16,13 +16,14 @@ import pyarrow as pa
 
 from broker_core.catalog import SqliteCatalog, import_topics
 from broker_core.names import NamespaceName
-from broker_core_spark.batch.incremental.carry_segments import CarriedSegments, carry_segments
+from broker_core_spark.batch.incremental.carry_segments import carry_segments
 from broker_core_spark.batch.incremental.changed_names import NameChanges
 from broker_core_spark.batch.incremental.keep_segments import added_selectors
 from broker_core_spark.batch.incremental.segment_reuse import PreviousGeneration, SegmentReuse, first_key
 from broker_core_spark.batch.job import BuildResult
 from broker_core_spark.batch.questions.load_questions import load_questions, questions_of_rows
 from broker_core_spark.batch.segments.question_totals import question_totals
+from broker_core_spark.batch.segments.segment_puts import StoredSegments
 from broker_core_spark.batch.segments.staged_selectors import KeptSelectors, stage_selectors
 from broker_core_spark.batch.segments.tallies import read_tallies
 from broker_core_spark.batch.staging.order_keys import name_of_key, order_key
@@ -142,7 +143,7 @@ def generation_files(folder: Path, manifest: Manifest) -> dict[str, bytes]:
     return {name: (folder / name).read_bytes() for name in names}
 
 
-def reread_all(store: Store, manifest: Manifest, questions: Iterable[CanonicalQuestion]) -> CarriedSegments:
+def reread_all(store: Store, manifest: Manifest, questions: Iterable[CanonicalQuestion]) -> StoredSegments:
     """All segments of a generation with these questions, with their tallies."""
     every = [(number, NameChanges()) for number in range(len(manifest.stretches()))]
     return carry_segments(

@@ -26,7 +26,6 @@ from broker_core.quantities import counted
 from broker_core_spark.batch.build_errors import BatchError, NothingToKeep
 from broker_core_spark.batch.build_result import BuildResult, OutputFailed, this_builder
 from broker_core_spark.batch.generation_differences import differences_to, totals_file
-from broker_core_spark.batch.incremental.carry_segments import CarriedSegments
 from broker_core_spark.batch.incremental.keep_segments import keep_segments
 from broker_core_spark.batch.incremental.segment_reuse import (
     SegmentReuse,
@@ -46,6 +45,7 @@ from broker_core_spark.batch.questions.learned_questions import kept_rows, leave
 from broker_core_spark.batch.questions.load_questions import LoadedQuestions, load_questions
 from broker_core_spark.batch.segments.make_segments import make_segments
 from broker_core_spark.batch.segments.question_totals import question_totals
+from broker_core_spark.batch.segments.segment_puts import StoredSegments
 from broker_core_spark.batch.segments.tallies import read_tallies
 from broker_core_spark.batch.source_address import FRAME
 from broker_core_spark.batch.source_redaction import redacted_source
@@ -189,7 +189,7 @@ def build(
             with ExitStack() as reading:
                 with timed("catalogue"):
                     snapshot = reading.enter_context(source.snapshot())
-                    reuse, kept, full_because = None, CarriedSegments(), ""
+                    reuse, kept, full_because = None, StoredSegments(), ""
                     if incremental:
                         try:
                             reuse = _reuse(place, snapshot, loaded, staging)

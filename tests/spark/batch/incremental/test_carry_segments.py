@@ -11,8 +11,9 @@ from typing import Any, cast
 import pytest
 
 from broker_core.names import Mode
-from broker_core_spark.batch.incremental.carry_segments import CarriedSegments, carry_segments
+from broker_core_spark.batch.incremental.carry_segments import carry_segments
 from broker_core_spark.batch.incremental.changed_names import NameChanges
+from broker_core_spark.batch.segments.segment_puts import StoredSegments
 from broker_core_spark.batch.segments.tallies import read_tallies
 from broker_core_spark.errors import InvalidGeneration
 from broker_core_spark.format.canonical_question import CanonicalQuestion
@@ -70,7 +71,7 @@ def check(
     questions: tuple[list[CanonicalQuestion], list[CanonicalQuestion]],
     *,
     compared: bool,
-) -> CarriedSegments:
+) -> StoredSegments:
     """Carry a generation of names and questions before over to those of now, and compare it with a whole one."""
     store, other = stores
     former, full = built(store, names[0], questions[0]), built(other, names[1], questions[1])

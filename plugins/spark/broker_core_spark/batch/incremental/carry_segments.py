@@ -32,9 +32,9 @@ from broker_core_spark.batch.segments.match_selectors import (
     collected_matches,
     compiled_patterns,
 )
-from broker_core_spark.batch.segments.segment_puts import SegmentPuts, SegmentResult
+from broker_core_spark.batch.segments.segment_puts import SegmentPuts, SegmentResult, StoredSegments
 from broker_core_spark.batch.segments.staged_selectors import KeptSelectors
-from broker_core_spark.batch.segments.tallies import TallyBlock, TallyWriter
+from broker_core_spark.batch.segments.tallies import TallyWriter
 from broker_core_spark.batch.staging.order_keys import local_names
 from broker_core_spark.batch.staging.sorted_runs import joined_names
 from broker_core_spark.errors import DamagedFile, InvalidGeneration, StoreFailed
@@ -62,7 +62,7 @@ from broker_core_spark.format import (
 )
 from broker_core_spark.store import Store, read_verified
 
-__all__ = ["CarriedSegments", "carry_segments"]
+__all__ = ["carry_segments"]
 
 #: The share of the kept segments that are read whole.
 _AGAIN: Final = 1 / 32
@@ -75,15 +75,6 @@ _Place: TypeAlias = tuple[str, str]
 _Came: TypeAlias = tuple[EncodedNames, list[tuple[bytes, Array]]]
 
 
-@dataclass(frozen=True, slots=True)
-class CarriedSegments:
-    """The segments in the store, the places of the tallies of their selectors, and the stretches to be made anew."""
-
-    segments: tuple[SegmentResult, ...] = ()
-    tallies: tuple[TallyBlock, ...] = ()
-    anew: tuple[int, ...] = ()
-
-
 def carry_segments(
     store: Store,
     manifest: Manifest,
@@ -92,7 +83,7 @@ def carry_segments(
     folder: str,
     property_keys: Sequence[str] = (),
     again: float = _AGAIN,
-) -> CarriedSegments:
+) -> StoredSegments:
     """Carry the ``stretches`` of ``manifest`` with these numbers, which ascend, over to their changes, one at a time.
 
     ``folder`` is the prefix of the file of tallies. ``again`` is the share of the stretches without changes that are
@@ -113,7 +104,7 @@ def carry_segments(
                 together.clear()
         carrying.carry(together)
         tallies = tuple(carrying.tallies.finish(store, folder))
-        return CarriedSegments(puts.finish(), tallies, tuple(carrying.anew))
+        return StoredSegments(puts.finish(), tallies, anew=tuple(carrying.anew))
 
 
 @dataclass(frozen=True, slots=True)

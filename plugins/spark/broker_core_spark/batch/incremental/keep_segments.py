@@ -7,10 +7,11 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from broker_core_spark.batch.incremental.carry_segments import CarriedSegments, carry_segments
+from broker_core_spark.batch.incremental.carry_segments import carry_segments
 from broker_core_spark.batch.incremental.changed_names import NameChanges
 from broker_core_spark.batch.incremental.segment_reuse import SegmentReuse, stretch_ranges
 from broker_core_spark.batch.progress.progress import SparkJob
+from broker_core_spark.batch.segments.segment_puts import StoredSegments
 from broker_core_spark.batch.segments.segment_task import ordered_names
 from broker_core_spark.batch.segments.selector_cost import namespace_costs
 from broker_core_spark.batch.segments.staged_selectors import KeptSelectors, stage_selectors
@@ -45,7 +46,7 @@ def keep_segments(
     runs: Sequence[SortedRun],
     questions: Sequence[CanonicalQuestion],
     partitions: int | None = None,
-) -> CarriedSegments:
+) -> StoredSegments:
     """Carry the segments that ``reuse`` keeps over to the names in ``runs`` and to ``questions``.
 
     ``partitions`` is the largest number of tasks. Raises :exc:`InvalidGeneration` if nothing of the last generation can
@@ -55,7 +56,7 @@ def keep_segments(
     stretches = manifest.stretches()
     numbers = sorted(reuse.carried)
     if not numbers:
-        return CarriedSegments()
+        return StoredSegments()
     before, now = required_selectors(reuse.previous.questions), required_selectors(questions)
     added = added_selectors(before, now, with_properties=reuse.compared)
     costs = namespace_costs(added)
@@ -104,11 +105,11 @@ def keep_segments(
     size = sum(entry.size for entry in entries)
     job = SparkJob("carry segments over", {"segments": len(entries), "questions": len(questions)}, size)
     little = math.inf if partitions else sum(work)
-    results: list[CarriedSegments] = run_numbered(spark, staging, work_of, keep_share, job, seconds=little)
-    return CarriedSegments(
+    results: list[StoredSegments] = run_numbered(spark, staging, work_of, keep_share, job, seconds=little)
+    return StoredSegments(
         tuple(segment for result in results for segment in result.segments),
         tuple(block for result in results for block in result.tallies),
-        tuple(sorted(number for result in results for number in result.anew)),
+        anew=tuple(sorted(number for result in results for number in result.anew)),
     )
 
 
@@ -132,9 +133,7 @@ def added_selectors(
     return added
 
 
-def keep_share(
-    staging: StagingArea, store: Store, _number: int, record: Mapping[str, Any]
-) -> CarriedSegments:
+def keep_share(staging: StagingArea, store: Store, _number: int, record: Mapping[str, Any]) -> StoredSegments:
     """Do the work of one numbered task."""
     keys = staging.property_keys
 

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from broker_core_spark.batch.progress.progress import SparkJob
-from broker_core_spark.batch.segments.segment_puts import SegmentPuts, SegmentResult
+from broker_core_spark.batch.segments.segment_puts import SegmentPuts, SegmentResult, StoredSegments
 from broker_core_spark.batch.segments.segment_task import TaskResult, make_of_assignment
 from broker_core_spark.batch.segments.selector_cost import namespace_costs
 from broker_core_spark.batch.segments.staged_selectors import StagedSelectors, stage_selectors
-from broker_core_spark.batch.segments.tallies import TallyBlock
 from broker_core_spark.batch.segments.task_assignment import (
     EVERYTHING,
     TaskAssignment,
@@ -35,23 +34,11 @@ from broker_core_spark.store import Store
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["MadeSegments", "PartsOfSegment", "joined_parts", "make_segments", "merge_parts"]
+__all__ = ["PartsOfSegment", "joined_parts", "make_segments", "merge_parts"]
 
 #: Bytes of postings that a task joins, if the number of tasks is not given.
 _MERGED_BYTES: Final = 256 * 1024 * 1024
 _LEAST_MERGES: Final = 2
-
-
-@dataclass(frozen=True, slots=True)
-class MadeSegments:
-    """Segments in the store, unordered, and the places of their selectors' tallies.
-
-    ``task_seconds`` are the seconds of a processor of each task that made them.
-    """
-
-    segments: tuple[SegmentResult, ...] = ()
-    tallies: tuple[TallyBlock, ...] = ()
-    task_seconds: tuple[float, ...] = ()
 
 
 def make_segments(
@@ -62,13 +49,13 @@ def make_segments(
     questions: Sequence[CanonicalQuestion],
     partitions: int | None = None,
     key_ranges: KeyRanges | None = None,
-) -> MadeSegments:
+) -> StoredSegments:
     """Make the segments of the staged names within ``key_ranges``, by default of all, for these questions.
 
     ``partitions`` is the largest number of tasks of a stage.
     """
     if key_ranges is not None and not key_ranges:
-        return MadeSegments()
+        return StoredSegments()
     required = required_selectors(questions)
     selectors = stage_selectors(store, f"{staging.folder}-selectors", required)
     assignments = assign_tasks(
@@ -79,7 +66,7 @@ def make_segments(
         key_ranges=EVERYTHING if key_ranges is None else key_ranges,
     )
     if not assignments:
-        return MadeSegments()
+        return StoredSegments()
     job = _job(assignments, len(questions))
     results: list[TaskResult] = run_numbered(spark, staging, assignments, make_of_assignment, job)
     whole = [
@@ -88,7 +75,7 @@ def make_segments(
     parts = joined_parts(assignments, results)
     whole += _merge(spark, staging, parts, selectors, partitions)
     tallies = tuple(block for result in results for block in result.tallies)
-    return MadeSegments(tuple(whole), tallies, tuple(result.seconds for result in results))
+    return StoredSegments(tuple(whole), tallies, tuple(result.seconds for result in results))
 
 
 def _job(assignments: Sequence[TaskAssignment], questions: int) -> SparkJob:

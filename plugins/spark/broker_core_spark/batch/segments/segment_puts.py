@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final
 
+from broker_core_spark.batch.segments.tallies import TallyBlock
 from broker_core_spark.format import (
     FramedFile,
     SegmentEntry,
@@ -17,7 +18,7 @@ from broker_core_spark.format import (
 )
 from broker_core_spark.store import Store, put_all_verified
 
-__all__ = ["SegmentPuts", "SegmentResult"]
+__all__ = ["SegmentPuts", "SegmentResult", "StoredSegments"]
 
 #: Files and bytes that wait, in memory.
 _MOST_FILES: Final = 256
@@ -37,6 +38,20 @@ class SegmentResult:
     new: bool = False
     duplicates: int = 0
     digest: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSegments:
+    """Segments in the store, unordered, and the places of their selectors' tallies.
+
+    ``task_seconds`` are the seconds of a processor of each task that made some. ``anew`` are the stretches that could
+    not be carried over and are to be made anew.
+    """
+
+    segments: tuple[SegmentResult, ...] = ()
+    tallies: tuple[TallyBlock, ...] = ()
+    task_seconds: tuple[float, ...] = ()
+    anew: tuple[int, ...] = ()
 
 
 class SegmentPuts(AbstractContextManager["SegmentPuts"]):
