@@ -35,6 +35,7 @@ from broker_core_spark.format import (
     read_postings,
     segment_runs,
     split_keys,
+    stretches,
 )
 from broker_core_spark.store import fetch_verified, open_store, read_manifest
 
@@ -200,10 +201,9 @@ def _picked(run: SegmentRun, entries: Array, numbers: Array, most: int) -> Itera
     """(rows of names, the question of each) of these entries, at most ``most`` at once."""
     chosen = run.entries[entries]
     counts = chosen["count"].astype(np.int64)
-    ends = np.flatnonzero(np.diff(np.cumsum(counts) // most)) + 1
-    for part in np.split(np.arange(len(chosen)), ends):
-        rows = joined_rows(chosen[part], run.postings.words, len(run.names))
-        which = np.repeat(numbers[part], counts[part])
+    for low, high in stretches(counts, most):
+        rows = joined_rows(chosen[low:high], run.postings.words, len(run.names))
+        which = np.repeat(numbers[low:high], counts[low:high])
         for start in range(0, len(rows), most):
             yield rows[start : start + most], which[start : start + most]
 

@@ -16,7 +16,7 @@ from broker_core_spark.format.carried_postings import rows_that_came
 from broker_core_spark.format.framed_file import FramedFile
 from broker_core_spark.format.manifest import MANIFEST_LIMIT, FileEntry, Manifest, SegmentEntry, manifest_name
 from broker_core_spark.format.names_writer import FieldParts, NamesWriter
-from broker_core_spark.format.picked_words import Matches, joined_rows
+from broker_core_spark.format.picked_words import Matches, joined_rows, stretches
 from broker_core_spark.format.postings_collector import PostingsCollector
 from broker_core_spark.format.postings_file import (
     PostingsWriter,
@@ -115,4 +115,5 @@ __all__ = [
     "rows_that_came",
     "segment_runs",
     "split_keys",
+    "stretches",
 ]

@@ -5,9 +5,8 @@ Only names that came are matched. A selector that loses and gains none keeps its
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -15,7 +14,7 @@ import numpy as np
 from broker_core import EncodedNames
 from broker_core_spark.arrow_columns import Array
 from broker_core_spark.format.canonical_question import KEY_BYTES
-from broker_core_spark.format.picked_words import joined_rows, packed, word_counts
+from broker_core_spark.format.picked_words import joined_rows, packed, stretches, word_counts
 from broker_core_spark.format.postings_file import StoredPostings, entry_index
 from broker_core_spark.format.segment_layout import ENTRY, KIND_BITS, KIND_RANGE, KIND_ROWS, bit_words
 
@@ -151,7 +150,7 @@ def _packed(
     rows = np.zeros(len(every), np.int64)
     rows[: len(again)] = np.where(again, former.entries["count"], 0)
     result, words, size = [np.empty(0, ENTRY)], [np.empty(0, "<u4")], 0
-    for low, high in _stretches(rows):
+    for low, high in stretches(rows, _UNPACKED):
         own = again.copy()
         own[:low] = own[high:] = False
         first, last = np.searchsorted(came, (low * moved.names, high * moved.names))
@@ -181,12 +180,6 @@ def _packed_at_once(
     return result, words
 
 
-def _stretches(rows: Array) -> Iterator[tuple[int, int]]:
-    """Stretches of entries with so many rows each, to be unpacked one after the other."""
-    ends = np.flatnonzero(np.diff(np.cumsum(rows) // _UNPACKED)) + 1
-    return pairwise([0, *ends.tolist(), len(rows)])
-
-
 def _hash(entries: Array, words: Array, names: EncodedNames | Hashes) -> Hashes:
     """Give entries that have none their hashes, first of ranges, then of others. Returns these hashes."""
     is_fresh, is_range = entries["joined"] == 0, entries["kind"] == KIND_RANGE
@@ -195,7 +188,7 @@ def _hash(entries: Array, words: Array, names: EncodedNames | Hashes) -> Hashes:
         lows, sizes = (entries[column][ranges].astype(np.int64) for column in ("first", "count"))
         counts = entries["count"][others].astype(np.int64)
         parts = [names.crcs_of_ranges(lows, lows + sizes)]
-        for low, high in _stretches(counts):
+        for low, high in stretches(counts, _UNPACKED):
             rows, own = joined_rows(entries[others[low:high]], words, len(names)), counts[low:high]
             parts.append(names.crcs(rows, np.cumsum(own) - own))
         crcs, joined = (np.concatenate(column) for column in zip(*parts, strict=True))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -10,7 +12,16 @@ from broker_core.quantities import counted
 from broker_core_spark.arrow_columns import Array
 from broker_core_spark.format.segment_layout import KIND_BITS, KIND_RANGE, KIND_ROWS, bit_words
 
-__all__ = ["Matches", "check_matches", "joined_rows", "packed", "rows_of_bits", "unpacked", "word_counts"]
+__all__ = [
+    "Matches",
+    "check_matches",
+    "joined_rows",
+    "packed",
+    "rows_of_bits",
+    "stretches",
+    "unpacked",
+    "word_counts",
+]
 
 #: The names of a run that a selector picks: ``[low, high)``, or ascending row numbers.
 Matches: TypeAlias = "tuple[int, int] | np.ndarray[Any, Any]"
@@ -79,6 +90,12 @@ def unpacked(entry: Any, words: Array, names: int) -> Matches:
     if kind == KIND_ROWS:
         return words[first : first + count]
     return rows_of_bits(words[first : first + bit_words(names)])
+
+
+def stretches(counts: Array, most: int) -> Iterator[tuple[int, int]]:
+    """Stretches of entries with these numbers of rows, about ``most`` in each, to be unpacked one after the other."""
+    ends = np.flatnonzero(np.diff(np.cumsum(counts) // most)) + 1
+    return pairwise([0, *ends.tolist(), len(counts)])
 
 
 def joined_rows(entries: Array, words: Array, names: int) -> Array:
