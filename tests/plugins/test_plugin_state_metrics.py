@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from broker_core.plugins import PluginFailed
+from broker_core.plugins.call.event_loop_time import BLOCKED
 from tests.support.plugin_chains import listed
 from tests.support.plugins import PluginOf
 from tests.support.scraped import scraped, shown, total
@@ -35,7 +36,8 @@ async def test_plugins_and_their_identity() -> None:
 
 async def test_the_time_that_plugins_hold_the_loop() -> None:
     async def broker_core_list_topics() -> None:
-        time.sleep(0.11)  # noqa: ASYNC251 - a plugin that does what it must not
+        # Long beside BLOCKED: what the system counts as waits for a processor can be wrong by some hundredths.
+        time.sleep(0.5)  # noqa: ASYNC251 - a plugin that does what it must not
 
     plugin = PluginOf(list_topics=broker_core_list_topics, visible=lambda: None)
     metrics, _, dispatcher = shown(p=plugin)
@@ -47,6 +49,6 @@ async def test_the_time_that_plugins_hold_the_loop() -> None:
     await listed(dispatcher)
     after = scraped(metrics.registry)
     assert after[blocked, "hook=list_topics,plugin=p"] == 1
-    assert after[seconds, "hook=list_topics,plugin=p"] >= 0.11
+    assert after[seconds, "hook=list_topics,plugin=p"] >= BLOCKED
     assert after[blocked, "hook=visible,plugin=p"] == 0
     await dispatcher.shutdown()
