@@ -42,7 +42,7 @@ async def test_a_hook_that_blocks_the_loop_beyond_its_deadline_has_failed(
 
 async def test_a_hook_that_blocks_within_its_deadline_is_told_and_taken() -> None:
     async def function() -> str:
-        time.sleep(0.12)  # noqa: ASYNC251
+        time.sleep(0.3)  # noqa: ASYNC251
         return "answer"
 
     def plain_function() -> object:

@@ -197,7 +197,7 @@ async def test_an_error_without_text_is_told_like_any_other(is_async: bool) -> N
 
 async def test_a_startup_that_blocks_the_loop_is_told() -> None:
     async def blocks() -> None:
-        time.sleep(0.11)  # noqa: ASYNC251 - it is what this is about
+        time.sleep(0.3)  # noqa: ASYNC251 - it is what this is about
 
     with capture_logs() as logs:
         await start_up(loaded(PluginOf(startup=blocks)), None, PluginRunner("p"))
