@@ -1,4 +1,4 @@
-"""Names of partitions: a partition is a topic whose local name ends in ``-partition-N`` with a canonical ``N``."""
+"""Names of partitions: their local names end in ``-partition-N`` with a canonical ``N``."""
 
 from __future__ import annotations
 

@@ -201,7 +201,7 @@ def _exists(name: str) -> RowError:
 
 
 def collision(name: str, other: str | None) -> RowError:
-    """Error of a topic whose name collides with ``other``, which is ``None`` if the client may not see it."""
+    """Error of a name that collides with the topic ``other``: ``None`` if the client may not see that topic."""
     which = "an existing topic" if other is None else f"existing topic: {other}"
     return RowError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with {which}")
 

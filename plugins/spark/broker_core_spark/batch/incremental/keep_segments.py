@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from broker_core_spark.batch.incremental.carry_segments import carry_segments
 from broker_core_spark.batch.incremental.changed_names import NameChanges
-from broker_core_spark.batch.incremental.segment_reuse import SegmentReuse, stretch_ranges
+from broker_core_spark.batch.incremental.segment_reuse import SegmentReuse
 from broker_core_spark.batch.progress.progress import SparkJob
 from broker_core_spark.batch.segments.segment_puts import StoredSegments
 from broker_core_spark.batch.segments.segment_task import ordered_names
@@ -79,7 +79,7 @@ def keep_segments(
     asked = stage_selectors(store, f"{folder}-now", now)
     known = asked if before == now else stage_selectors(store, f"{folder}-before", before)
     staged = [known, asked, stage_selectors(store, f"{folder}-added", added)]
-    every = stretch_ranges(manifest)
+    every = reuse.previous.ranges
     work_of: list[dict[str, Any]] = []
     for share in shares:
         ranges = {at: every[at] for at in share if reuse.compared or reuse.carried[at]}

@@ -13,6 +13,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import Final
 
@@ -51,19 +52,29 @@ __all__ = [
     "first_key",
     "read_previous_generation",
     "reusable_segments",
-    "stretch_ranges",
 ]
 
 #: The byte that makes the next key of a key.
 _NEXT: Final = b"\x00"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PreviousGeneration:
     """The published generation and its questions."""
 
     manifest: Manifest
     questions: tuple[CanonicalQuestion, ...]
+
+    @cached_property
+    def ranges(self) -> list[tuple[bytes, bytes]]:
+        """The range of keys of each stretch (empty: no end). The first one begins before all keys."""
+        firsts = [first_key(stretch[0]) for stretch in self.manifest.stretches()[1:]]
+        return list(pairwise([b"", *firsts, b""]))
+
+    @property
+    def firsts(self) -> list[bytes]:
+        """The key in front of each stretch."""
+        return [low for low, _ in self.ranges]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,13 +117,13 @@ class SegmentReuse:
         """Some stretches are made anew and not carried."""
         again = set(stretches)
         carried = {number: keys for number, keys in self.carried.items() if number not in again}
-        every = range(len(_firsts(self.previous.manifest)))
-        anew = _ranges(self.previous.manifest, [at for at in every if at not in carried])
+        every = self.previous.ranges
+        anew = _joined_neighbours(every[at] for at in range(len(every)) if at not in carried)
         return replace(self, carried=carried, anew=tuple(anew))
 
     def cut_by(self, runs: Sequence[SortedRun]) -> SegmentReuse:
         """The reuse with all names staged in ``runs``: stretches that begin at other names are made anew."""
-        firsts, first_name = _firsts(self.previous.manifest), first_key(self.previous.manifest.segments[0])
+        firsts, first_name = self.previous.firsts, first_key(self.previous.manifest.segments[0])
         starts = {key for run in runs for key in run.segment_starts} - {first_name}
         again = {at for key in starts ^ set(firsts[1:]) for at in _stretches_of(firsts, key)}
         if any(block.first < first_name for run in runs for block in run.blocks):
@@ -166,7 +177,7 @@ def reusable_segments(
     """The parts of ``previous`` to keep for these questions of this snapshot. Raises :exc:`NothingToKeep`."""
     manifest = previous.manifest
     _check_kind(manifest, snapshot, (target, largest or LARGEST_FACTOR * target))
-    firsts, first_name = _firsts(manifest), first_key(manifest.segments[0])
+    firsts, first_name = previous.firsts, first_key(manifest.segments[0])
     named = {question.namespace for question in questions}
     now = {name: version for name in named if (version := snapshot.version(name)) is not None}
     anew = _namespaces_with_added_properties(previous.questions, questions)
@@ -190,12 +201,8 @@ def reusable_segments(
                 rebuilt.update(_stretches_of(firsts, key))
             changed.setdefault(bisect_right(firsts, key) - 1, []).append(key)
     carried = {at: tuple(sorted(changed.get(at, ()))) for at in range(len(firsts)) if at not in rebuilt}
-    return SegmentReuse(previous, carried, tuple(_ranges(manifest, sorted(rebuilt))), now=frozenset(now))
-
-
-def _firsts(manifest: Manifest) -> list[bytes]:
-    """The key in front of each stretch."""
-    return [b"", *(first_key(stretch[0]) for stretch in manifest.stretches()[1:])]
+    rest = _joined_neighbours(previous.ranges[at] for at in sorted(rebuilt))
+    return SegmentReuse(previous, carried, tuple(rest), now=frozenset(now))
 
 
 def _stretches_of(firsts: Sequence[bytes], key: bytes) -> tuple[int, ...]:
@@ -205,22 +212,15 @@ def _stretches_of(firsts: Sequence[bytes], key: bytes) -> tuple[int, ...]:
     return (at - 1, at) if at and firsts[at] == key else (at,)
 
 
-def _ranges(manifest: Manifest, stretches: Sequence[int]) -> list[tuple[bytes, bytes]]:
-    """The ranges of keys of these stretches; neighbours share one."""
-    every = stretch_ranges(manifest)
+def _joined_neighbours(ranges: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    """Ranges of keys in order, of which neighbours share one."""
     found: list[tuple[bytes, bytes]] = []
-    for at in stretches:
-        low, high = every[at]
+    for low, high in ranges:
         if found and found[-1][1] == low:
             found[-1] = (found[-1][0], high)
         else:
             found.append((low, high))
     return found
-
-
-def stretch_ranges(manifest: Manifest) -> list[tuple[bytes, bytes]]:
-    """The range of keys of each stretch (empty: no end)."""
-    return list(pairwise([*_firsts(manifest), b""]))
 
 
 def _check_kind(manifest: Manifest, snapshot: CatalogueSnapshot, sizes: tuple[int, int]) -> None:

@@ -19,7 +19,7 @@ from broker_core_spark.store import Store
 
 __all__ = ["KeptSelectors", "KeyedSelectors", "StagedSelectors", "stage_selectors"]
 
-#: Bytes that are read at once of selectors whose places are small.
+#: Bytes of one request for the selectors of small namespaces.
 _AHEAD: Final = 256 * 1024
 _Place = tuple[str, str]
 #: Selectors with their keys, in order.
@@ -45,9 +45,9 @@ class StagedSelectors:
         """The keys of all selectors of each namespace and domain. Neighbours are read by one request."""
         found: dict[_Place, SelectorKeys] = {}
         begin, data = 0, b""
+        last = max((high for _, high in self.places.values()), default=0)
         for place, (low, high) in self.places.items():
             if not begin <= low <= high <= begin + len(data):
-                last = max(end for _, end in self.places.values())
                 begin, data = low, store.get_range(self.path, low, max(high, min(low + _AHEAD, last)))
             found[place] = SelectorKeys.of(map(line_key, data[low - begin : high - begin].splitlines()))
         return found
