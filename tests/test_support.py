@@ -15,11 +15,12 @@ from pathlib import Path
 import pytest
 
 from tests.support import left_behind
+from tests.support.distributions import ROOT
 from tests.support.eventually import eventually, eventually_sync
 from tests.support.forked_programs import ForkServer
 from tests.support.left_behind import Running
 from tests.support.one_test import in_one_test
-from tests.support.ports import free_ports
+from tests.support.ports import free_port, free_ports, ports_in_a_row
 from tests.support.vectors import frames, pattern_vectors
 
 
@@ -60,11 +61,22 @@ async def test_the_loops_of_tests_refuse_calls_of_other_threads_and_note_no_stac
 
 
 def test_free_ports_differ_and_can_be_bound() -> None:
-    ports = free_ports(5)
-    assert len(set(ports)) == 5
+    first, second = ports_in_a_row(2)
+    assert second == first + 1
+    ports = [first, second, *free_ports(5)]
+    assert len(set(ports)) == 7
     for port in ports:
         with socket.socket() as listener:
             listener.bind(("127.0.0.1", port))
+
+
+def test_a_port_is_given_to_one_process_alone() -> None:
+    """Also before its server listens, and while it is to be away."""
+    port = free_port()
+    code = f"from tests.support.ports import _is_free; print(_is_free({port}))"
+    asked = [sys.executable, "-c", code]
+    done = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
 
 
 def test_the_vectors_are_whole() -> None:

@@ -66,7 +66,7 @@ from tests.support.kafka_gateway import Secrets, address_of
 from tests.support.kafka_gateway import gateway as masked_gateway
 from tests.support.kafka_serving import raw_client
 from tests.support.narrowed import present
-from tests.support.ports import free_ports, host_and_port
+from tests.support.ports import host_and_port, ports_in_a_row
 from tests.support.served import Served
 
 pytestmark = pytest.mark.interop
@@ -100,8 +100,8 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
 
 
 def _gateway(folder: Path, bootstrap: str, **more: Any) -> Served:
-    first = min(free_ports(3))
-    upstream = {"bootstrap_servers": [bootstrap], "ports": f"{first}-{first + 2}", **more.pop("upstream", {})}
+    first, _, last = ports_in_a_row(3)
+    upstream = {"bootstrap_servers": [bootstrap], "ports": f"{first}-{last}", **more.pop("upstream", {})}
     tables = more.pop("tables", {})
     kafka = {"listen": "127.0.0.1:0", "upstream": upstream, **more}
     catalog = {"path": str(folder / "catalog.sqlite")}

@@ -31,7 +31,7 @@ from tests.interop.maven import PeerUnavailable
 from tests.support.eventually import eventually
 from tests.support.kafka_page_units import in_order, units_of
 from tests.support.kafka_serving import RawKafkaClient, raw_client
-from tests.support.ports import free_ports, host_and_port
+from tests.support.ports import host_and_port, ports_in_a_row
 from tests.support.served import Served
 
 pytestmark = pytest.mark.interop
@@ -65,12 +65,12 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         cluster = KafkaCluster(folder, NODES, _HEAP)
     except PeerUnavailable as error:
         pytest.skip(str(error))
-    first = min(free_ports(NODES + 1))
+    first, *_, last = ports_in_a_row(NODES + 1)
     own = {"mechanism": "OAUTHBEARER", "token": f"file:{folder / 'token'}"}
     (folder / "token").write_text(unsigned_token("gateway"))
     upstream = {
         "bootstrap_servers": cluster.sasl_addresses,
-        "ports": f"{first}-{first + NODES}",
+        "ports": f"{first}-{last}",
         "sasl": own,
     }
     kafka = {"listen": "127.0.0.1:0", "upstream": upstream}

@@ -45,7 +45,6 @@ __all__ = ["Database", "PostgresServer", "make_new_cluster", "migrate_dsn", "sha
 T = TypeVar("T")
 
 _PATIENCE = 120  # seconds that a server may take to start or to stop on a loaded machine
-_TRIES = 5  # ports that a new server tries
 _TEMPLATE = "broker_core_template"
 
 _SETTINGS: Mapping[str, str] = {
@@ -141,20 +140,10 @@ class PostgresServer:
 
     def start(self) -> Self:
         """Make the cluster if there is none yet, and start it; returns when it takes connections."""
-        new = not self.data.exists()
-        if new:
+        if not self.data.exists():
             subprocess.run(["cp", "-a", _server_with_new_cluster()._new_cluster(), self.data], check=True)
-        for tries_left in reversed(range(_TRIES)):
-            self._configure()
-            try:
-                self._pg_ctl("start", "-l", self.folder / "log", "-w")
-            except RuntimeError:
-                # Somebody else took the port that was free; nobody knows a new server's yet, so another one will do.
-                if not (new and tries_left and "Address already in use" in self.log):
-                    raise
-                self.port = free_port()
-            else:
-                break
+        self._configure()
+        self._pg_ctl("start", "-l", self.folder / "log", "-w")
         return self
 
     def stop(self, mode: str = "fast") -> None:

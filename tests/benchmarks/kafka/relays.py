@@ -48,7 +48,7 @@ from broker_core.wire.kafka import (
 from tests.benchmarks.kafka.kafka_connection import KafkaConnection
 from tests.benchmarks.processes import machine
 from tests.interop.kafka_peer import Contents, KafkaCluster, fill
-from tests.support.ports import free_ports, host_and_port
+from tests.support.ports import host_and_port, ports_in_a_row
 from tests.support.served import Served
 
 __all__ = ["Question", "Relay", "Use", "Used", "measure", "questions", "used", "uses"]
@@ -307,8 +307,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             cluster = stack.enter_context(KafkaCluster(folder, 2, "900m", options=()))
             stack.enter_context(fill(cluster, contents, cluster.addresses[0]))
             node = cluster.addresses[0]
-        low = min(free_ports(4))
-        upstream = {"bootstrap_servers": [node], "ports": f"{low}-{low + 3}"}
+        low, *_, high = ports_in_a_row(4)
+        upstream = {"bootstrap_servers": [node], "ports": f"{low}-{high}"}
         kafka = {"listen": "127.0.0.1:0", "upstream": upstream}
         settings = {"catalog": {"path": str(folder / "catalog.sqlite")}, "kafka": kafka}
         served = stack.enter_context(Served(folder, settings))

@@ -9,7 +9,7 @@ from broker_core.broker import Broker
 from broker_core.client.kafka import AdminClient
 from tests.support.kafka_gateway import Cluster, Secrets, address_of, gateway, small_cluster
 from tests.support.kafka_serving import RawKafkaClient, raw_client
-from tests.support.ports import free_ports
+from tests.support.ports import ports_in_a_row
 from tests.support.scripted_kafka import ScriptedKafka
 from tests.support.two_kafka_nodes import handlers_of_node
 
@@ -55,11 +55,11 @@ async def two_nodes(
         node = ScriptedKafka(node_id=number)
         nodes.append(node)
         node.handlers |= handlers_of_node(nodes, groups)
-    first = min(free_ports(3))
+    first, *_, last = ports_in_a_row(4)
     async with (
         nodes[0],
         nodes[1],
-        gateway(tmp_path, nodes[0].address, ports=f"{first}-{first + 3}") as front,
+        gateway(tmp_path, nodes[0].address, ports=f"{first}-{last}") as front,
     ):
         host, _, port = address_of(front).rpartition(":")
         async with raw_client((host, int(port))) as client:

@@ -26,7 +26,7 @@ from broker_core.wire.kafka import (
 )
 from tests.support.kafka_gateway import NAMESPACE, Cluster, Secrets, gateway
 from tests.support.kafka_serving import ask_once, raw_client
-from tests.support.ports import free_ports
+from tests.support.ports import ports_in_a_row
 from tests.support.scripted_kafka import Asked, Handler, ScriptedKafka, metadata_of
 
 RULES = {
@@ -209,14 +209,14 @@ async def test_a_node_without_a_port_is_as_one_that_is_down_and_the_others_are_s
         DESCRIBE_TOPIC_PARTITIONS: described,
         LIST_GROUPS: lambda _: {"groups": []},
     }
-    first = min(free_ports(2))
+    first, last = ports_in_a_row(2)
     async with (
         ScriptedKafka(handlers, node_id=1) as one,
         ScriptedKafka(handlers, node_id=2) as two,
         ScriptedKafka(handlers, node_id=3) as late,
     ):
         nodes += [one, two]
-        async with gateway(tmp_path, one.address, ports=f"{first}-{first + 1}") as front:
+        async with gateway(tmp_path, one.address, ports=f"{first}-{last}") as front:
             assert front._core is not None
             metrics = front._core.metrics
             assert _without_port(metrics) == 0
@@ -224,9 +224,7 @@ async def test_a_node_without_a_port_is_as_one_that_is_down_and_the_others_are_s
             for body in ({"topics": None}, {"topics": [{"name": name} for name in led]}):
                 for version in (1, 12):
                     found = await ask_once(front, METADATA, version, body)
-                    assert {
-                        row["node_id"]: row["port"] in range(first, first + 2) for row in found["brokers"]
-                    } == {
+                    assert {row["node_id"]: row["port"] in (first, last) for row in found["brokers"]} == {
                         1: True,
                         2: True,
                     }
@@ -269,13 +267,13 @@ async def test_a_node_that_comes_is_there_at_once(tmp_path: Path, asked_first: s
         return answer
 
     handlers: dict[Api, Handler] = {METADATA: metadata, DESCRIBE_CLUSTER: cluster}
-    two_ports = min(free_ports(2))
+    first, last = ports_in_a_row(2)
     async with (
         ScriptedKafka({**handlers, DESCRIBE_CONFIGS: configs("1")}, node_id=1) as one,
         ScriptedKafka({**handlers, DESCRIBE_CONFIGS: configs("2")}, node_id=2) as two,
     ):
         nodes.append(one)
-        async with gateway(tmp_path, one.address, ports=f"{two_ports}-{two_ports + 1}") as front:
+        async with gateway(tmp_path, one.address, ports=f"{first}-{last}") as front:
             nodes.append(two)
             if asked_first == "configs":
                 rows = [{"resource_type": 4, "resource_name": name} for name in "12"]
