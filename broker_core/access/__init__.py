@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     )
     from broker_core.access.authentication.password_threads import PasswordThreads
     from broker_core.access.authentication.tokens.compact_token import CompactToken, MalformedToken, read_json
+    from broker_core.access.authentication.tokens.header_and_claims import check_header, principal_of
     from broker_core.access.authentication.tokens.key_kinds import algorithms_for
     from broker_core.access.authentication.tokens.signing import (
         new_key_pair,
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
         private_key,
         signed_token,
     )
-    from broker_core.access.authentication.tokens.token_claims import check_header, principal_of
     from broker_core.access.authentication.tokens.token_keys import MOST_TRIED, TokenKeys
     from broker_core.access.authorization import RULE_ACTIONS, Authorization, rule_text
     from broker_core.access.clients import Client, ClientFilter, Clients, RunningRequest, note_held
@@ -141,7 +141,7 @@ __getattr__ = lazy_exports(
         "RunningRequest": ".clients",
         "algorithms_for": ".authentication.tokens.key_kinds",
         "bad_password": ".authentication.failures",
-        "check_header": ".authentication.tokens.token_claims",
+        "check_header": ".authentication.tokens.header_and_claims",
         "host_of": ".asker",
         "is_within": ".asker",
         "names_elsewhere": ".names_lost_by_rules",
@@ -150,7 +150,7 @@ __getattr__ = lazy_exports(
         "new_key_pair": ".authentication.tokens.signing",
         "new_secret": ".authentication.tokens.signing",
         "note_held": ".clients",
-        "principal_of": ".authentication.tokens.token_claims",
+        "principal_of": ".authentication.tokens.header_and_claims",
         "private_key": ".authentication.tokens.signing",
         "read_htpasswd": ".authentication.basic.htpasswd_file",
         "read_json": ".authentication.tokens.compact_token",

@@ -21,10 +21,10 @@ from broker_core.metrics import Metrics
 from broker_core.names import Mode, NamespaceName
 from broker_core.plugin_api import DescribeRequest, ListingRequest, TopicListingResult, hookimpl
 from broker_core.snapshots import Snapshot
-from broker_core.upstream.kafka.changed_topics import ChangedTopics
 from broker_core.upstream.kafka.cluster_store import KafkaTopicStore
 from broker_core.upstream.kafka.cluster_topics import ClusterTopics
 from broker_core.upstream.kafka.kafka_cluster import KafkaCluster
+from broker_core.upstream.kafka.list_invalidation import ChangedTopics
 from broker_core.upstream.snapshots import LiveSnapshots, SnapshotLog, View, ViewOfNamespace
 
 __all__ = ["CLUSTER_PLUGIN", "ClusterPlugin"]

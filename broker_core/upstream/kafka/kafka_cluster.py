@@ -33,8 +33,8 @@ from broker_core.client.kafka import (
 )
 from broker_core.concurrency import FairPlaces, TasksByKey
 from broker_core.service_addresses import Address
-from broker_core.upstream.kafka.changed_topics import ChangedTopics, changed_topics
 from broker_core.upstream.kafka.client_identity import ClientIdentity
+from broker_core.upstream.kafka.list_invalidation import ChangedTopics, changed_topics
 from broker_core.wire.kafka import (
     FIND_COORDINATOR,
     METADATA,

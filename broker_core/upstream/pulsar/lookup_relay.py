@@ -46,6 +46,9 @@ _log = structlog.get_logger(__name__)
 _MAX_QUESTION: Final = 1024 * 1024
 #: Copies of a large answer in memory until all askers have it: as it came, as a message, and as a frame that leaves.
 _FRAMES: Final = 3
+#: Fields of an answer that only hold for its sender. A standalone broker sets this one: clients would send their data
+#: through the server that relays the answer.
+_OF_THE_SENDER: Final = ("proxy_through_service_url",)
 _NO_ROOM: Final = "there is no memory for their answer now"
 
 
@@ -252,7 +255,7 @@ class LookupRelay:
         fault = row.relayable_fault(answer)
         if fault is not None:
             return _no_answer(row, "bad_answer", fault)
-        row.make_relayable(answer, 0, server_error)
+        row.make_relayable(answer, 0, server_error, _OF_THE_SENDER)
         return _Relayed("refused" if row.is_refusal(answer) else "answered", answer)
 
     def _failed(self, command: BaseCommand, reason: str) -> bytes:

@@ -26,10 +26,6 @@ MOST_PARTITIONS: Final = 2**31 - 1
 #: Fields of a request that proxies fill in. From any other client they would be an unchecked identity.
 _CLAIMED_IDENTITY: Final = ("original_principal", "original_auth_data", "original_auth_method")
 
-#: Fields of an answer that only hold for its sender. A standalone broker sets this one: clients would send their data
-#: through the server that relays the answer.
-_OF_THE_SENDER: Final = ("proxy_through_service_url",)
-
 #: Code and text of an error: the names of their fields differ from answer to answer.
 _ERRORS: Final = (("error", "message"), ("error_code", "error_message"))
 
@@ -111,14 +107,18 @@ class LookupCommand:
         return self.fault(body)
 
     def make_relayable(
-        self, answer: BaseCommand, request_id: int, known: Callable[[int, str], tuple[ServerError, str]]
+        self,
+        answer: BaseCommand,
+        request_id: int,
+        known: Callable[[int, str], tuple[ServerError, str]],
+        without: tuple[str, ...] = (),
     ) -> None:
-        """Turn a broker's answer into the answer for the client. ``known`` gives the code and the text of an error
-        whose code may be unknown here.
+        """Turn a broker's answer into the answer for the client, without the named fields. ``known`` gives the code
+        and the text of an error whose code may be unknown here.
         """
         body = self.response_body(answer)
         body.request_id = request_id
-        _clear(body, _OF_THE_SENDER)
+        _clear(body, without)
         code_field, text_field = _error_fields(body.DESCRIPTOR)
         if body.HasField(code_field):
             set_error(body, *known(getattr(body, code_field), getattr(body, text_field)))

@@ -101,12 +101,3 @@ def test_which_answers_are_not_passed_on(kind: int, fields: dict[str, Any], faul
     row, answer = answer_of(kind, **fields)
     said = row.relayable_fault(answer)
     assert said is None if fault is None else fault in (said or "")
-
-
-def test_the_word_of_a_standalone_broker_to_come_through_it_is_not_passed_on() -> None:
-    row, answer = answer_of(
-        BaseCommand.LOOKUP, brokerServiceUrl="pulsar://b:6650", response=1, proxy_through_service_url=True
-    )
-    row.make_relayable(answer, 9, known)
-    assert not answer.lookupTopicResponse.HasField("proxy_through_service_url")
-    assert answer.lookupTopicResponse.request_id == 9

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker_core.upstream.kafka.changed_topics import changed_topics
+from broker_core.upstream.kafka.list_invalidation import changed_topics
 from broker_core.wire.kafka import (
     CREATE_ACLS,
     CREATE_PARTITIONS,
