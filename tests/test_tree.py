@@ -38,7 +38,7 @@ _UNNAMED = re.compile(
 _CONDITION = re.compile(r"(?:``None``,?|\b[Ee]mpty|\bfalse|:exc:`[^`]+`,?)\s+(?:#:?\s+)?where\b")
 #: Words in the names of classes, functions, arguments and variables that do not say what the thing is.
 _VAGUE = re.compile(r"(?:^|_)(?:asked|behind|heard|stands|strangers?|tells?|told|untold|whom?)(?:_|$)")
-#: Such words that stored files and answers have; the Spark plugin's files have ``asked`` in several tables.
+#: Such words that stored files and answers have.
 _WRITTEN = {
     "broker_core/pipeline/reports/finished_listings.py": {"last_asked"},
     "broker_core/servers/http/api/server_state.py": {"behind", "last_asked"},
@@ -219,7 +219,6 @@ def test_a_name_says_what_the_thing_is() -> None:
         for named in _all_named()
         if _VAGUE.search(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", named.name).lower())
         and named.name not in _WRITTEN.get(str(named.source), ())
-        and not named.source.is_relative_to("plugins/spark")
     ]
     assert not found, "\n".join(found)
 

@@ -152,11 +152,11 @@ def test_the_coverage_rises_from_nothing_to_nearly_all(tmp_path: Path) -> None:
             return bool(folder.of_broker()["generation"] == published["generation"])
 
         eventually_sync(is_served, timeout=120)
-        answers_before, asked_before = answered(folder.of_broker())
+        answers_before, count_before = answered(folder.of_broker())
         folder.traffic(1000, seed=2)
         after = folder.of_broker()
-        answers_after, asked_after = answered(after)
-        assert asked_after - asked_before == 1000
+        answers_after, count_after = answered(after)
+        assert count_after - count_before == 1000
         assert answers_after - answers_before > 950
         assert after["refused"] is False
         assert after["mapped_bytes"] > 0
@@ -311,8 +311,8 @@ def test_the_cron_job_of_kubernetes() -> None:
     assert Path(given["patterns"]).parent == Path(places[0])
     made = present(re.search(r"create secret generic (\S+)", text))
     keys = set(re.findall(r"--from-(?:file|literal)=(\w+)", text[made.end() :].partition("\n")[0]))
-    asked = [variable["valueFrom"]["secretKeyRef"] for variable in build["env"] if "valueFrom" in variable]
-    assert {(secret["name"], secret["key"]) for secret in asked} == {(made[1], key) for key in keys}
+    secrets = [variable["valueFrom"]["secretKeyRef"] for variable in build["env"] if "valueFrom" in variable]
+    assert {(secret["name"], secret["key"]) for secret in secrets} == {(made[1], key) for key in keys}
 
 
 def test_the_settings_are_the_plugins(tmp_path: Path) -> None:

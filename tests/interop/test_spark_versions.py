@@ -72,9 +72,9 @@ def test_builds_are_the_same_on_each_release_and_are_served(version: str, tmp_pa
     fill(tmp_path / "c.sqlite", {NAMESPACE: NAMES})
     full = pa.array([f"persistent://{NAMESPACE}/{name}" for name in NAMES])
     pq.write_table(pa.table({"topic": full}), tmp_path / "c.parquet")
-    asked = questions_about(NAMESPACE)
-    write_patterns(tmp_path / "before.jsonl", asked)
-    write_patterns(tmp_path / "after.jsonl", [*asked, ADDED])
+    questions = questions_about(NAMESPACE)
+    write_patterns(tmp_path / "before.jsonl", questions)
+    write_patterns(tmp_path / "after.jsonl", [*questions, ADDED])
     done = subprocess.run(
         [sys.executable, "-c", _JOB, str(tmp_path), str(SEGMENT_BYTES)],
         capture_output=True,

@@ -21,9 +21,9 @@ from broker_core_spark.serving.opened import verify_and_map
 from broker_core_spark.store import Store, open_store
 from broker_core_spark.store.publishing import use_generation
 from tests.support.spark_model import (
-    Asked,
     Built,
     CatalogueModel,
+    Question,
     publish,
     publish_upon,
     random_name,
@@ -50,23 +50,23 @@ async def serving(
         yield server, plugin, CatalogueModel(server), uri
 
 
-async def check(server: Server, model: CatalogueModel, asked: Asked, random: Random) -> None:
+async def check(server: Server, model: CatalogueModel, requested: Question, random: Random) -> None:
     """Ask a question, and sometimes again with the hash of its answer."""
-    namespace, mode, pattern, properties = asked
-    expected = model.answer(asked)
+    namespace, mode, pattern, properties = requested
+    expected = model.answer(requested)
     answer = await server.list(namespace, pattern=pattern, mode=mode, properties=properties)
-    assert answer.topics == expected, asked
-    assert answer.topics_hash == topics_hash(expected), asked
-    assert answer.filtered is (pattern is not None and compile_pattern(pattern).supported), asked
+    assert answer.topics == expected, requested
+    assert answer.topics_hash == topics_hash(expected), requested
+    assert answer.filtered is (pattern is not None and compile_pattern(pattern).supported), requested
     if random.random() < 0.3:
         again = await server.list(
             namespace, pattern=pattern, mode=mode, properties=properties, topics_hash=answer.topics_hash
         )
-        assert (again.changed, len(again)) == (False, 0), asked
+        assert (again.changed, len(again)) == (False, 0), requested
 
 
 async def swap_under_questions(
-    server: Server, plugin: SparkPlugin, model: CatalogueModel, questions: list[Asked], random: Random
+    server: Server, plugin: SparkPlugin, model: CatalogueModel, questions: list[Question], random: Random
 ) -> None:
     """Refresh the generation while these questions are asked."""
     look = asyncio.create_task(plugin.lister.refresher.refresh())
@@ -74,10 +74,10 @@ async def swap_under_questions(
     await look
 
 
-def other_questions(count: int) -> list[Asked]:
+def other_questions(count: int) -> list[Question]:
     """So many different questions, none of them if ``count`` is negative."""
     random = Random(2)
-    found: dict[str, Asked] = {}
+    found: dict[str, Question] = {}
     while len(found) < count:
         question = random_question(random)
         found[repr(question)] = question
@@ -87,12 +87,12 @@ def other_questions(count: int) -> list[Asked]:
 @pytest.mark.parametrize("effort", [1, pytest.param(4, marks=pytest.mark.long)])
 async def test_answers_before_during_and_after_changes_and_swaps(effort: int) -> None:
     random = Random(1)
-    asked = [random_question(random) for _ in range(850 * effort)]
-    registered = [question for question in asked if random.random() < 0.6]
+    requested = [random_question(random) for _ in range(850 * effort)]
+    registered = [question for question in requested if random.random() < 0.6]
     registered += other_questions(REGISTERED - len(registered))
     async with serving() as (server, plugin, model, uri):
         await model.fill({random_name(random) for _ in range(200)}, random)
-        questions = iter(asked)
+        questions = iter(requested)
         for _ in range(50 * effort):  # nothing is published yet
             await check(server, model, next(questions), random)
         assert plugin.lister.counts.passed["no_generation"] > 0

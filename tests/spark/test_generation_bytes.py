@@ -12,11 +12,14 @@ from tests.support.generation_builder import build_generation
 from tests.support.generations import CATALOGUE, QUESTIONS, memory
 
 LARGE = {"t/n": {"persistent": [f"orders-{i:05}" for i in range(5000)]}, "t/m": {"persistent": ["a", "b"]}}
-ASKED = [CanonicalQuestion.of("t/n", Mode.PERSISTENT, ".*7"), CanonicalQuestion.of("t/m", Mode.ALL, "t/m/a")]
+REQUESTED = [
+    CanonicalQuestion.of("t/n", Mode.PERSISTENT, ".*7"),
+    CanonicalQuestion.of("t/m", Mode.ALL, "t/m/a"),
+]
 
 
-def built(catalogue: dict[str, dict[str, list[str]]], asked: list[CanonicalQuestion]) -> Manifest:
-    return build_generation(memory(), catalogue, asked, catalogue_id="c", segment_bytes=16 * 1024)
+def built(catalogue: dict[str, dict[str, list[str]]], requested: list[CanonicalQuestion]) -> Manifest:
+    return build_generation(memory(), catalogue, requested, catalogue_id="c", segment_bytes=16 * 1024)
 
 
 def test_the_same_catalogue_in_any_order_gives_the_same_generation() -> None:
@@ -29,17 +32,17 @@ def test_the_same_catalogue_in_any_order_gives_the_same_generation() -> None:
 
 
 def test_a_name_more_touches_one_segment() -> None:
-    before = built(LARGE, ASKED)
+    before = built(LARGE, REQUESTED)
     more = LARGE | {"t/n": {"persistent": [*LARGE["t/n"]["persistent"], "orders-02500x"]}}
-    after = built(more, ASKED)
+    after = built(more, REQUESTED)
     assert len(before.segments) > 5
     assert len(set(after.segments) - set(before.segments)) == 1
     assert after.topics == before.topics + 1
 
 
 def test_a_pattern_more_touches_the_segments_of_its_namespace() -> None:
-    before = built(LARGE, ASKED)
-    after = built(LARGE, [*ASKED, CanonicalQuestion.of("t/m", Mode.PERSISTENT, "t/m/b")])
+    before = built(LARGE, REQUESTED)
+    after = built(LARGE, [*REQUESTED, CanonicalQuestion.of("t/m", Mode.PERSISTENT, "t/m/b")])
     assert len(set(after.segments) - set(before.segments)) == 1
 
 

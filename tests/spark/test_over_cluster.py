@@ -48,8 +48,8 @@ async def test_changes_of_the_cluster_are_put_over_the_generation() -> None:
             await asyncio.to_thread(_publish, uri, version, list(names))
             await spark.lister.refresher.refresh()
             await _check(server, names)
-            behind = of_type(server.broker.pipeline.lister, Gateway)
-            snapshots = present(behind.cluster.snapshots)
+            gateway = of_type(server.broker.pipeline.lister, Gateway)
+            snapshots = present(gateway.cluster.snapshots)
             await eventually(lambda: snapshots.watches.open == 1)
             asked = len(cluster.asked)
 

@@ -47,8 +47,8 @@ def test_commands_read_a_cluster_through_its_gateway(
     spark: SparkSession, database: Database, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert spark.version
-    asked = write_patterns(tmp_path / "patterns.jsonl", [{"namespace": NAMESPACE}])
-    out = ("--patterns", str(asked), "--out", str(tmp_path / "store"))
+    requested = write_patterns(tmp_path / "patterns.jsonl", [{"namespace": NAMESPACE}])
+    out = ("--patterns", str(requested), "--out", str(tmp_path / "store"))
     # The session of Spark is of this thread.
     with _loop_beside() as there, _entered(there, small_cluster(tmp_path)) as client:
         with _entered(there, gateway(tmp_path, client.address)) as broker:

@@ -89,11 +89,11 @@ def check_chain(
     topics = _topics()
     catalogue.change(topics, ())
     patterns = folder / "patterns.jsonl"
-    asked = [_LARGE, *(f"tiny/ns-{at}" for at in range(8)), "new/0", "new/1", "no/where"]
-    rows = [row for namespace in asked for row in questions_about(namespace)]
+    requested = [_LARGE, *(f"tiny/ns-{at}" for at in range(8)), "new/0", "new/1", "no/where"]
+    rows = [row for namespace in requested for row in questions_about(namespace)]
     rows += [
         {"namespace": namespace, "pattern": pattern, "properties": {"region": region}}
-        for namespace in asked
+        for namespace in requested
         for pattern in (None, ".*7")
         for region in ("eu", "us")
     ]
@@ -181,11 +181,11 @@ def _expected(
     """The generation of these topics, made in one process; versions and stamps are those of the result."""
     manifest = result.manifest
     questions = load_questions(str(patterns), property_keys=KEYS).questions
-    asked = {question.namespace for question in questions}
-    there = {namespace for namespace, _, _ in topics} & asked
+    requested = {question.namespace for question in questions}
+    there = {namespace for namespace, _, _ in topics} & requested
     known = set(manifest.namespaces)
     # A catalogue with versions knows namespaces that have no topics any more.
-    assert known == there if manifest.static else there <= known <= asked
+    assert known == there if manifest.static else there <= known <= requested
     names: dict[str, dict[str, list[str]]] = {namespace: {} for namespace in known}
     for namespace, domain, local in topics:
         if namespace in known:

@@ -53,14 +53,14 @@ class SegmentWriter:
         without names may be left out. Runs come in the order of all names, none twice; else :exc:`ValueError`.
         """
         self._names.add_run(names)
-        asked = SelectorKeys.of(selector.key for selector in selectors)
+        keys = SelectorKeys.of(selector.key for selector in selectors)
         found = PostingsCollector(names)
         for selector, picked in matches:
-            if selector.key not in asked.keys:
+            if selector.key not in keys.keys:
                 raise ValueError(f"the matches of {selector}, which is none of those that were asked")
             found.add(selector.key, picked)
         _, (postings,) = found.finish()
-        self._postings.add_run(str(names.namespace), names.domain, postings, asked)
+        self._postings.add_run(str(names.namespace), names.domain, postings, keys)
         return postings
 
     def finish(self) -> SegmentFiles:

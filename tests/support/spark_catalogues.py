@@ -121,12 +121,12 @@ def expected_generation(
                     properties[str(record.name)] = record.properties
         catalogue_id = catalog.catalog_id
     loaded = load_questions(str(patterns), property_keys=property_keys)
-    asked = {question.namespace for question in loaded.questions}
-    versions = {name: version for name, version in versions.items() if name in asked}
-    stamps = {name: stamp for name, stamp in stamps.items() if name in asked}
+    requested = {question.namespace for question in loaded.questions}
+    versions = {name: version for name, version in versions.items() if name in requested}
+    stamps = {name: stamp for name, stamp in stamps.items() if name in requested}
     return build_generation(
         open_store(str(folder)),
-        {name: domains for name, domains in names.items() if name in asked},
+        {name: domains for name, domains in names.items() if name in requested},
         [question for question in loaded.questions if question.namespace in versions],
         catalogue_id=catalogue_id,
         versions=versions,
@@ -211,13 +211,13 @@ def kept_selectors(
     with_properties: bool = False,
 ) -> KeptSelectors:
     """The selectors of questions before and now, staged in a store."""
-    former, asked = required_selectors(before), required_selectors(now)
-    added = added_selectors(former, asked, with_properties=with_properties)
+    former, requested = required_selectors(before), required_selectors(now)
+    added = added_selectors(former, requested, with_properties=with_properties)
     folder = f"temporary/{uuid.uuid4().hex}"
     return KeptSelectors(
         store,
         stage_selectors(store, f"{folder}-before", former),
-        stage_selectors(store, f"{folder}-now", asked),
+        stage_selectors(store, f"{folder}-now", requested),
         stage_selectors(store, f"{folder}-added", added),
     )
 

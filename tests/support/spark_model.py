@@ -27,14 +27,14 @@ from broker_core_spark.store.verified_files import put_all_verified
 from tests.support.generation_builder import build_generation
 from tests.support.spark_catalogues import Names, changes_of, kept_selectors
 
-__all__ = ["Asked", "Built", "CatalogueModel", "publish", "publish_upon", "random_name", "random_question"]
+__all__ = ["Built", "CatalogueModel", "Question", "publish", "publish_upon", "random_name", "random_question"]
 
 NAMESPACES = ("public/default", "public/orders", "acme/eu")
 TEAMS = ("red", "blue", "green")
 _WORDS = ("orders", "payments", "audit", "a", "k", "K", "é", "😀", "x" * 120)
 
 #: Namespace, mode, pattern as a client sends it, properties.
-Asked = tuple[str, Mode, str | None, dict[str, str]]
+Question = tuple[str, Mode, str | None, dict[str, str]]
 
 
 def random_name(random: Random) -> str:
@@ -46,7 +46,7 @@ def random_name(random: Random) -> str:
     return f"{domain}://{random.choice(NAMESPACES)}/{local}"
 
 
-def random_question(random: Random) -> Asked:
+def random_question(random: Random) -> Question:
     """A client's question. RE2 refuses some of the patterns."""
     namespace = random.choice(NAMESPACES)
     one, other, number = random.choice(_WORDS), random.choice(_WORDS), random.randrange(40)
@@ -121,9 +121,9 @@ class CatalogueModel:
             await asyncio.to_thread(self.catalog.set_properties, TopicName.parse(name), properties)
             self.topics[name] = partitions, properties
 
-    def answer(self, asked: Asked) -> list[str]:
+    def answer(self, requested: Question) -> list[str]:
         """What a listing must be, one name at a time."""
-        namespace, mode, pattern, properties = asked
+        namespace, mode, pattern, properties = requested
         matches = self._matcher(pattern)
         found: list[str] = []
         middle = f"://{namespace}/"
@@ -165,15 +165,15 @@ class Built:
 
 
 async def publish(
-    uri: str, model: CatalogueModel, asked: Iterable[Asked], **options: Any
+    uri: str, model: CatalogueModel, requested: Iterable[Question], **options: Any
 ) -> PublishedPointer:
     """Build a generation of the current catalogue for these questions and publish it."""
-    pointer, _ = await publish_upon(uri, model, asked, None, **options)
+    pointer, _ = await publish_upon(uri, model, requested, None, **options)
     return pointer
 
 
 async def publish_upon(
-    uri: str, model: CatalogueModel, asked: Iterable[Asked], former: Built | None, **options: Any
+    uri: str, model: CatalogueModel, requested: Iterable[Question], former: Built | None, **options: Any
 ) -> tuple[PublishedPointer, Built]:
     """Publish a generation like :func:`publish`, with its segments carried over from a ``former`` one of the store."""
     catalogue: dict[str, dict[str, list[str]]] = {
@@ -192,7 +192,7 @@ async def publish_upon(
         CanonicalQuestion.of(
             namespace, mode, pattern, {key: value for key, value in given.items() if key == "team"}
         )
-        for namespace, mode, pattern, given in asked
+        for namespace, mode, pattern, given in requested
         if pattern is None or compile_pattern(pattern).supported
     }
     questions = sorted(found, key=lambda question: question.line)

@@ -55,14 +55,14 @@ def main() -> None:
 def _measure(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     results: dict[str, Any] = {"machine": machine(), "load": os.getloadavg()[0]}
     catalogue, patterns = folder / "topics.parquet", folder / "patterns.jsonl"
-    asked = options.questions or options.patterns
+    requested = options.questions or options.patterns
     say(f"making {options.topics:,} topics")
     write_catalogue(catalogue, options.topics)
-    write_patterns(patterns, distinct_rows(asked) if options.questions else pattern_rows(asked))
+    write_patterns(patterns, distinct_rows(requested) if options.questions else pattern_rows(requested))
     size = SEGMENT_BYTES if options.segments is None else options.topics * _NAME_BYTES // options.segments
     with spark_session(master=options.master) as spark:
         spark.range(1000).mapInArrow(_unchanged, "id long").count()  # the workers are there
-        say(f"the batch: {options.topics:,} topics x {asked:,} patterns")
+        say(f"the batch: {options.topics:,} topics x {requested:,} patterns")
         began, worked = time.monotonic(), tree_cpu(os.getpid())
         # The watch takes 0.04 s of this process a look, so it ends before processor time of swaps is measured.
         with PeakOfTree() as memory:
@@ -76,7 +76,7 @@ def _measure(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
             )
         results["batch"] = {
             "topics": options.topics,
-            "patterns": asked,
+            "patterns": requested,
             "questions": len(result.totals),
             "matches": result.totals.matches,
             "generation": result.generation,

@@ -106,9 +106,9 @@ def pattern_rows(count: int) -> Iterator[dict[str, Any]]:
 def distinct_rows(count: int) -> Iterator[dict[str, Any]]:
     """``count`` different questions with the same shares of namespaces and of kinds of patterns."""
     pick = random.Random(12)
-    asked: set[tuple[str, str]] = set()
+    requested: set[tuple[str, str]] = set()
     number = 0
-    while len(asked) < count:
+    while len(requested) < count:
         place = 0 if number % 2 else 1 + number // 2 % (NAMESPACES - 1)
         name = namespace(place)
         domain, word, region = pick.choice(_DOMAINS), pick.choice(_WORDS), pick.choice(_REGIONS)
@@ -124,8 +124,8 @@ def distinct_rows(count: int) -> Iterator[dict[str, Any]]:
         else:
             pattern = f".*[{digits[:3]}].{{{pick.randint(1, 30)}}}"
         number += 1
-        if (name, pattern) not in asked:
-            asked.add((name, pattern))
+        if (name, pattern) not in requested:
+            requested.add((name, pattern))
             yield {"namespace": name, "mode": "PERSISTENT", "pattern": pattern, "properties": {}}
 
 

@@ -28,9 +28,9 @@ def cross_join(
         F.regexp_extract("name", "^persistent://([^/]+/[^/]+)/", 1).alias("namespace"),
         F.expr("substring(name, 14)").alias("matched"),
     )
-    asked = spark.read.json(str(patterns)).select(F.col("namespace").alias("about"), "pattern").distinct()
+    requested = spark.read.json(str(patterns)).select(F.col("namespace").alias("about"), "pattern").distinct()
     joined = names.join(
-        F.broadcast(asked), F.expr(r"namespace = about AND matched rlike concat('^(?:', pattern, ')$')")
+        F.broadcast(requested), F.expr(r"namespace = about AND matched rlike concat('^(?:', pattern, ')$')")
     )
     rows = joined.groupBy("about", "pattern").agg(F.count("*").alias("found")).collect()
     return time.monotonic() - began, {(row["about"], row["pattern"]): row["found"] for row in rows}

@@ -124,9 +124,9 @@ async def _latencies(folder: Path, matches: int) -> list[Row]:
         return statistics.median(seconds)
 
     random = Random(1)
-    asked = [random.choice(ranges) for _ in range(5000)]
-    changed = await median([_request(pattern) for pattern in asked])
-    unchanged = await median([_request(pattern, hashes[pattern]) for pattern in asked])
+    requested = [random.choice(ranges) for _ in range(5000)]
+    changed = await median([_request(pattern) for pattern in requested])
+    unchanged = await median([_request(pattern, hashes[pattern]) for pattern in requested])
     looked_up = await median([_request(scattered)] * 500)
     answer = await served.answer(_request(scattered))
     assert len(answer.selection) == matches
@@ -216,14 +216,14 @@ async def _swaps(folder: Path, swaps: int) -> list[Row]:
         "plugins": {"spark": {"store": str(store), "refresh": "1h"}},
     }
     patterns = [f"{NAMESPACE}/t-{number}.*" for number in range(1, 10)]
-    asked = [(NAMESPACE, Mode.PERSISTENT, pattern, dict[str, str]()) for pattern in patterns]
+    requested = [(NAMESPACE, Mode.PERSISTENT, pattern, dict[str, str]()) for pattern in patterns]
     async with serve({"spark": plugin}, settings=tables) as server:
         model = CatalogueModel(server)
         await model.fill([f"persistent://{NAMESPACE}/t-{number}" for number in range(300)], Random(1))
-        parts = [asked, asked[1:], asked[2:]]
+        parts = [requested, requested[1:], requested[2:]]
         ids = [(await publish(str(store), model, part)).generation for part in parts]
         await plugin.lister.refresher.refresh()
-        expected = {pattern: model.answer(one) for pattern, one in zip(patterns, asked, strict=True)}
+        expected = {pattern: model.answer(one) for pattern, one in zip(patterns, requested, strict=True)}
         done = asyncio.Event()
         wrong = answers = 0
 

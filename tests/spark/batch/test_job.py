@@ -302,8 +302,8 @@ def test_frames_in_and_frames_out(spark: SparkSession, tmp_path: Path) -> None:
         {"name": pa.string(), "namespace": pa.string(), "properties": pa.map_(pa.string(), pa.string())}
     )
     topics = pa.table({"name": names, "namespace": ["a/b"] * 300, "properties": [[("k", "v")]] * 300}, kind)
-    asked = pa.table({"namespace": ["a/b"] * 2, "pattern": [".*7", "(?=x)"], "count": [5, 1]})
-    given: dict[str, Any] = {"patterns": spark.createDataFrame(asked), "store": str(tmp_path / "store")}
+    requested = pa.table({"namespace": ["a/b"] * 2, "pattern": [".*7", "(?=x)"], "count": [5, 1]})
+    given: dict[str, Any] = {"patterns": spark.createDataFrame(requested), "store": str(tmp_path / "store")}
     shuffled = spark.createDataFrame(topics).repartition(7)
     result = build(spark, catalogue=shuffled, property_keys=["k"], **given)
     assert result.record()["catalogue"] == "DataFrame"

@@ -22,10 +22,10 @@ from broker_core_spark.batch.build_result import BuildResult
 from broker_core_spark.batch.job import build
 from broker_core_spark.batch.matches_export import (
     MATCH_SCHEMA,
-    asked_columns,
     match_batches,
     matches_address,
     matches_of_shares,
+    question_columns,
     write_matches,
 )
 from broker_core_spark.format.canonical_question import CanonicalQuestion
@@ -229,14 +229,14 @@ def test_every_kind_of_postings_and_every_mode(
     )
     lines = [question.line for question in questions]
     lines += [CanonicalQuestion.of("a/c", Mode.ALL, ".*").line]
-    asked = asked_columns(lines, {"a/b"})
-    assert set(asked) == {("a/b", mode) for mode in Mode}
+    columns = question_columns(lines, {"a/b"})
+    assert set(columns) == {("a/b", mode) for mode in Mode}
     found: list[dict[str, Any]] = []
     kinds: set[int] = set()
     for entry in manifest.segments:
         for run in stored_runs(store, entry):
             kinds |= set(run.entries["kind"].tolist())
-            for batch in match_batches(run, asked, "some-id", WHEN):
+            for batch in match_batches(run, columns, "some-id", WHEN):
                 assert 0 < batch.num_rows <= most
                 assert batch.schema.equals(MATCH_SCHEMA)
                 found += batch.to_pylist()
@@ -258,13 +258,13 @@ def test_every_kind_of_postings_and_every_mode(
 def test_long_patterns_make_small_batches(tmp_path: Path) -> None:
     pattern = f"a/b/t({'|'.join(['x' * 1000] * 900)}|.*)"
     question = CanonicalQuestion.of("a/b", Mode.ALL, pattern, {"k": "v"})
-    columns = asked_columns([question.line], {"a/b"})["a/b", Mode.ALL]
+    columns = question_columns([question.line], {"a/b"})["a/b", Mode.ALL]
     assert columns["properties"].to_pylist() == [[("k", "v")]]
     assert columns["key"] == pa.array([question.selector.key], pa.binary(16))
     names = {"a/b": {"persistent": [f"t{number:03}" for number in range(100)]}}
-    store, asked = open_store(str(tmp_path)), CanonicalQuestion.of("a/b", Mode.ALL, pattern)
-    (entry,) = build_generation(store, names, [asked], catalogue_id="id").segments
+    store, question = open_store(str(tmp_path)), CanonicalQuestion.of("a/b", Mode.ALL, pattern)
+    (entry,) = build_generation(store, names, [question], catalogue_id="id").segments
     (run,) = stored_runs(store, entry)
-    batches = list(match_batches(run, asked_columns([asked.line], {"a/b"}), "some-id", WHEN))
+    batches = list(match_batches(run, question_columns([question.line], {"a/b"}), "some-id", WHEN))
     assert sum(batch.num_rows for batch in batches) == 100
     assert 1 <= max(batch.num_rows for batch in batches) <= 37

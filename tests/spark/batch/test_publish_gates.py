@@ -29,7 +29,7 @@ from tests.support.generations import memory
 from tests.support.narrowed import present
 
 
-def asked(*names: str, count: int = 1, namespace: str = "t/n") -> list[dict[str, Any]]:
+def rows_of(*names: str, count: int = 1, namespace: str = "t/n") -> list[dict[str, Any]]:
     return [{"namespace": namespace, "pattern": name, "count": count} for name in names]
 
 
@@ -84,21 +84,21 @@ NUMBERED = [f"q{number}" for number in range(10)]
 
 def test_the_first_generation_has_the_least_number_of_questions(store: Store) -> None:
     assert published_before(store) == (None, "")
-    assert refusal(PublishGates(), store, asked("a")) == ""
+    assert refusal(PublishGates(), store, rows_of("a")) == ""
     assert refusal(PublishGates(), store, []).startswith(
         "not published: 0 questions: at least 1 (min_questions)."
     )
     assert refusal(PublishGates(min_questions=0), store, []) == ""
-    assert "3 questions: at least 4" in refusal(PublishGates(min_questions=4), store, asked("a", "b", "c"))
+    assert "3 questions: at least 4" in refusal(PublishGates(min_questions=4), store, rows_of("a", "b", "c"))
 
 
 def test_a_loss_of_questions_names_both_sides(store: Store) -> None:
-    manifest = generation(store, asked(*NUMBERED), 3)
-    assert refusal(PublishGates(max_coverage_loss=1), store, asked(*NUMBERED[:5])) == ""
-    said = refusal(PublishGates(), store, asked(*NUMBERED[:4]))
+    manifest = generation(store, rows_of(*NUMBERED), 3)
+    assert refusal(PublishGates(max_coverage_loss=1), store, rows_of(*NUMBERED[:5])) == ""
+    said = refusal(PublishGates(), store, rows_of(*NUMBERED[:4]))
     assert f"4 questions, and generation {manifest.id[:12]} has 10: a loss of 60.0%, at most 50.0%" in said
     assert "--allow-shrink" in said
-    assert refusal(PublishGates(max_question_loss=0.6), store, asked(*NUMBERED[:4])) == ""
+    assert refusal(PublishGates(max_question_loss=0.6), store, rows_of(*NUMBERED[:4])) == ""
     assert refusal(PublishGates(allow_shrink=True), store, []) == ""
     nothing = refusal(PublishGates(), store, [])
     assert (
@@ -107,13 +107,13 @@ def test_a_loss_of_questions_names_both_sides(store: Store) -> None:
 
 
 def test_a_loss_of_coverage_is_measured_by_what_is_asked_now(store: Store) -> None:
-    generation(store, asked("often", "rare"), 3)
-    rows = [*asked("rare", "new"), *asked("often", count=18)]
+    generation(store, rows_of("often", "rare"), 3)
+    rows = [*rows_of("rare", "new"), *rows_of("often", count=18)]
     assert refusal(PublishGates(), store, rows) == ""
     # The namespace of most questions has gone.
-    others = [*rows, *asked("a", "b", count=40, namespace="t/others")]
+    others = [*rows, *rows_of("a", "b", count=40, namespace="t/others")]
     assert refusal(PublishGates(), store, others, without="t/others") == ""  # it was not covered before
-    both = generation(store, [*asked("often", "rare"), *asked("a", "b", namespace="t/others")], 3)
+    both = generation(store, [*rows_of("often", "rare"), *rows_of("a", "b", namespace="t/others")], 3)
     said = refusal(PublishGates(), store, others, without="t/others")
     assert f"20.0% of what is asked is covered, and generation {both.id[:12]} covers 99.0%" in said
     assert "at most 20 points less (max_coverage_loss)" in said
@@ -121,10 +121,10 @@ def test_a_loss_of_coverage_is_measured_by_what_is_asked_now(store: Store) -> No
 
 
 def test_refused_patterns_are_not_covered(store: Store) -> None:
-    generation(store, asked("a", "b"), 3)
-    rows = [*asked("a"), *asked("(?!x)", count=9), *asked("b", count=10)]
+    generation(store, rows_of("a", "b"), 3)
+    rows = [*rows_of("a"), *rows_of("(?!x)", count=9), *rows_of("b", count=10)]
     assert refusal(PublishGates(max_question_loss=1), store, rows) == ""
-    worse = [*asked("a"), *asked("(?!x)", count=9)]
+    worse = [*rows_of("a"), *rows_of("(?!x)", count=9)]
     assert refusal(PublishGates(max_question_loss=1), store, worse) == ""  # before, it was none either
 
 
@@ -143,7 +143,7 @@ def test_a_loss_just_above_the_most_reads_as_more() -> None:
 
 
 def test_a_loss_of_topics_is_that_of_the_namespaces_of_the_questions(store: Store) -> None:
-    rows, both = asked("a"), [*asked("a"), *asked("a", namespace="t/others")]
+    rows, both = rows_of("a"), [*rows_of("a"), *rows_of("a", namespace="t/others")]
     first = generation(store, both, 10, others=90)
     less = generation(memory(), both, 4, others=90)
     said = topic_refusal(PublishGates(), store, less, rows)
@@ -158,7 +158,7 @@ def test_a_loss_of_topics_is_that_of_the_namespaces_of_the_questions(store: Stor
 
 def test_a_pattern_that_is_refused_by_now_is_a_loss_of_coverage(store: Store) -> None:
     long = ["x" * 40 + str(number) for number in range(3)]
-    rows = [*asked("a", "b", "c", "d", "e", "f", "g"), *asked(*long, count=300)]
+    rows = [*rows_of("a", "b", "c", "d", "e", "f", "g"), *rows_of(*long, count=300)]
     manifest = generation(store, rows, 3)
     assert refusal(PublishGates(), store, rows) == ""
     said = refusal(PublishGates(), store, rows, max_length=30)
@@ -166,13 +166,13 @@ def test_a_pattern_that_is_refused_by_now_is_a_loss_of_coverage(store: Store) ->
     # Learned questions of the build before count as those of a source do.
     learned = {**rows[-1], "last_asked": "2026-03-01T10:15:00Z"}
     loaded = questions_of_rows([("here", rows[0])], max_length=30, kept=[("there", learned)])
-    assert loaded.times_asked == 301
+    assert loaded.total_times == 301
     (had,) = had_of(store, loaded)
     assert had.times == 301
 
 
 def test_many_small_losses_are_compared_with_the_best_of_the_day(store: Store) -> None:
-    rows = asked(*(f"q{number}" for number in range(20)))
+    rows = rows_of(*(f"q{number}" for number in range(20)))
     gates = PublishGates(max_coverage_loss=1)
     best = generation(store, rows, 20)
     assert refusal(gates, store, rows[:11]) == ""
@@ -195,7 +195,7 @@ def test_many_small_losses_are_compared_with_the_best_of_the_day(store: Store) -
 
 
 def test_what_gc_removed_is_not_compared_with_and_of_many_some_are(store: Store) -> None:
-    rows = asked(*(f"q{number}" for number in range(60)))
+    rows = rows_of(*(f"q{number}" for number in range(60)))
     made = [generation(store, rows[: 60 - number], 3) for number in range(50)]
     loaded = loaded_of(rows)
     found = had_of(store, loaded)
@@ -206,7 +206,7 @@ def test_what_gc_removed_is_not_compared_with_and_of_many_some_are(store: Store)
 
 
 def test_a_generation_that_cannot_be_read_is_not_compared(store: Store) -> None:
-    manifest = generation(store, asked(*NUMBERED), 3)
+    manifest = generation(store, rows_of(*NUMBERED), 3)
     before = present(published_before(store)[0])
     assert (len(before.lines), before.topics) == (10, {("t/n", "persistent"): 3})
     name = f"generation {before.generation[:12]}"
@@ -236,7 +236,7 @@ def test_a_pointer_that_cannot_be_read_names_nothing_to_compare_with(store: Stor
     found, reason = published_before(store)
     assert found is None
     assert reason.startswith("no pointer can be read: pointers/000000000001.json: ")
-    manifest = generation(store, asked("a"), 3)
+    manifest = generation(store, rows_of("a"), 3)
     found, reason = published_before(store)
     assert (present(found).generation, reason) == (manifest.id, "")  # a torn one before it is no matter
     for number in (8, 9):

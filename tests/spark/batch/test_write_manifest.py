@@ -30,8 +30,8 @@ def test_the_same_parts_in_any_order_are_the_same_generation() -> None:
     questions = [CanonicalQuestion.of("t/n", Mode.ALL, pattern) for pattern in ("b", "a", "a", None)]
     store = memory()
     made = [
-        write_manifest(store, catalogue_id="c", versions=versions, segments=segments, questions=asked)
-        for versions, segments, asked in (
+        write_manifest(store, catalogue_id="c", versions=versions, segments=segments, questions=requested)
+        for versions, segments, requested in (
             ({"t/n": 1, "t/m": 2}, SEGMENTS, questions),
             ({"t/m": 2, "t/n": 1}, SEGMENTS[::-1], questions[::-1]),
         )

@@ -20,12 +20,12 @@ from broker_core_spark.store.file_at_address import addressed_file
 from tests.cli.conftest import Cli
 from tests.support.narrowed import present
 
-ASKED = "2026-03-01T10:15:00+00:00"
+REQUESTED = "2026-03-01T10:15:00+00:00"
 
 
 def line(pattern: str | None, count: int, seconds: float, *, error: int = 0, **properties: str) -> str:
     question = {"namespace": "t/n", "mode": "ALL", "pattern": pattern, "properties": properties}
-    counted = {"count": count, "error": error, "seconds": seconds, "last_asked": ASKED}
+    counted = {"count": count, "error": error, "seconds": seconds, "last_asked": REQUESTED}
     return json.dumps(question | counted)
 
 
@@ -38,7 +38,7 @@ def test_the_most_expensive_ones_come_first() -> None:
     found, refused = worth_precomputing(body, "http://b", limit=10, min_count=1, max_length=1024)
     assert patterns(found) == ["b", None, "a"]
     question = {"namespace": "t/n", "mode": "ALL", "pattern": None, "properties": {"team": "red"}}
-    assert found[1] == question | {"count": 4, "last_asked": ASKED}
+    assert found[1] == question | {"count": 4, "last_asked": REQUESTED}
     assert refused == 0
     assert patterns(worth_precomputing(body, "http://b", limit=2, min_count=1, max_length=1024)[0]) == [
         "b",
@@ -118,8 +118,8 @@ def test_what_is_too_long_for_a_broker_stays_out() -> None:
 
 def test_what_a_newer_broker_says_besides_does_not_matter() -> None:
     found, _ = worth_precomputing(raw(later="[1]"), "http://b", limit=10, min_count=1, max_length=1024)
-    asked = datetime.fromisoformat(found[0].pop("last_asked"))  # the broker does not say it: now
-    assert datetime.now(UTC) - asked < timedelta(minutes=5)
+    requested = datetime.fromisoformat(found[0].pop("last_asked"))  # the broker does not say it: now
+    assert datetime.now(UTC) - requested < timedelta(minutes=5)
     assert found == [{"namespace": "t/n", "mode": "ALL", "pattern": "x", "properties": {}, "count": 9}]
     assert not questions_of_rows([("here", found[0])]).refused  # the batch reads the file
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 from broker_core import EncodedNames
 from broker_core_spark.format.postings_collector import PostingsCollector
 from broker_core_spark.format.postings_file import PostingsWriter, read_postings
-from broker_core_spark.format.selector_keys import NOTHING_ASKED, SelectorKeys
+from broker_core_spark.format.selector_keys import NO_SELECTORS, SelectorKeys
 
 NAMES = EncodedNames.of("a/b", "persistent", [f"t{number:03}" for number in range(90)])
 KEYS = [bytes([number]) * 16 for number in range(4)]
@@ -26,7 +26,7 @@ def test_postings_are_read_as_they_were_collected() -> None:
     with writer.finish().file as file:
         (run,) = read_postings(pa.py_buffer(file.read()), "x")
     assert (run.namespace, run.domain, run.names) == ("a/b", "persistent", 90)
-    assert run.asked_digest == SelectorKeys.of(KEYS).digest
+    assert run.selectors_digest == SelectorKeys.of(KEYS).digest
     assert [bytes(key) for key in run.entries["key"]] == [KEYS[0], KEYS[1], KEYS[3]]
     assert run.entries["count"].tolist() == [5, 2, 45]
     assert [NAMES.crc(rows)[0] for rows in ((4, 9), np.array([1, 5]), np.arange(0, 90, 2))] == run.entries[
@@ -39,7 +39,7 @@ def test_postings_are_read_as_they_were_collected() -> None:
 def test_nothing_picked_is_a_run_without_entries() -> None:
     writer = PostingsWriter()
     _, (collected,) = PostingsCollector(NAMES).finish()
-    writer.add_run("a/b", "persistent", collected, NOTHING_ASKED)
+    writer.add_run("a/b", "persistent", collected, NO_SELECTORS)
     with writer.finish().file as file:
         (run,) = read_postings(pa.py_buffer(file.read()), "x")
     assert (len(run.entries), len(run.words)) == (0, 0)

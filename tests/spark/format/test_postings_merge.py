@@ -25,7 +25,7 @@ NAMES = {
 }
 RUNS = [(namespace, "persistent", len(names)) for namespace, names in NAMES.items()]
 KEYS = [bytes([number]) * 16 for number in range(60)]
-ASKED = {(namespace, "persistent"): SelectorKeys.of(KEYS) for namespace in NAMES}
+REQUESTED = {(namespace, "persistent"): SelectorKeys.of(KEYS) for namespace in NAMES}
 
 
 def picked(namespace: str, key: bytes) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
@@ -48,8 +48,8 @@ def part_of(keys: Sequence[bytes], namespaces: Sequence[str] = tuple(NAMES)) -> 
         return read_postings(pa.py_buffer(file.read()), "part")
 
 
-def merged(parts: Sequence[Sequence[StoredPostings]], asked: Sequence[bytes] = KEYS) -> bytes:
-    made = merge_postings(RUNS, parts, dict.fromkeys(ASKED, SelectorKeys.of(asked)))
+def merged(parts: Sequence[Sequence[StoredPostings]], requested: Sequence[bytes] = KEYS) -> bytes:
+    made = merge_postings(RUNS, parts, dict.fromkeys(REQUESTED, SelectorKeys.of(requested)))
     with made.file as file:
         return file.read()
 
@@ -84,6 +84,6 @@ def test_parts_that_do_not_fit_are_refused() -> None:
     with pytest.raises(ValueError, match="two parts have postings of the same selector"):
         merged([part_of(KEYS), part_of(KEYS[4:5])])
     with pytest.raises(ValueError, match="another number of names"):
-        merge_postings([("a/b", "persistent", 91)], [part_of(KEYS, ["a/b"])], ASKED)
+        merge_postings([("a/b", "persistent", 91)], [part_of(KEYS, ["a/b"])], REQUESTED)
     with pytest.raises(ValueError, match="none of the segment's runs"):
-        merge_postings(RUNS[:1], [part_of(KEYS)], ASKED)
+        merge_postings(RUNS[:1], [part_of(KEYS)], REQUESTED)

@@ -12,12 +12,12 @@ from broker_core_spark.format.questions_file import question_lines, read_questio
 
 
 def test_lines_are_sorted_each_once_and_read_back() -> None:
-    asked = [CanonicalQuestion.of("t/n", Mode.ALL, pattern) for pattern in ("b", "a", "a", None)]
-    lines, count = question_lines(asked)
+    requested = [CanonicalQuestion.of("t/n", Mode.ALL, pattern) for pattern in ("b", "a", "a", None)]
+    lines, count = question_lines(requested)
     assert (lines.count(b"\n"), count) == (3, 3)
     entry = FileEntry(f"questions/{'0' * 64}.jsonl", len(lines))
     found = read_questions(lines, Manifest("c", False, (), 8, {"t/n": 1}, count, entry, ()))
-    assert set(found) == set(asked)
+    assert set(found) == set(requested)
     assert lines == b"".join(question.line + b"\n" for question in found)
 
 

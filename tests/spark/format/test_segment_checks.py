@@ -28,7 +28,7 @@ from tests.support.segment_writer import SegmentWriter
 #: Names begin a segment about one time in ten.
 TARGET = 300
 NAMESPACES = ("a/a", "b/b", "c/c")
-ASKED = [CanonicalQuestion.of(namespace, mode, None) for namespace in NAMESPACES for mode in Mode]
+REQUESTED = [CanonicalQuestion.of(namespace, mode, None) for namespace in NAMESPACES for mode in Mode]
 
 #: (namespace, domain, prefix of the names, number of names) of the runs of each segment.
 Layout = Sequence[Sequence[tuple[str, str, str, int]]]
@@ -48,7 +48,7 @@ def names_of(namespace: str, domain: str, head: str, count: int, *, first: bool)
 def manifest_of(store: Store, layout: Layout) -> Manifest:
     """The manifest of such segments, unchecked."""
     entries: list[SegmentEntry] = []
-    required = required_selectors(ASKED)
+    required = required_selectors(REQUESTED)
     for runs in layout:
         writer = SegmentWriter()
         for number, (namespace, domain, head, count) in enumerate(runs):
@@ -61,7 +61,7 @@ def manifest_of(store: Store, layout: Layout) -> Manifest:
             writer.add_run(names, selectors, [(one, (0, len(names))) for one in selectors])
         entries.append(put_segment(store, writer))
     sealed = write_manifest(
-        store, catalogue_id="c", versions=dict.fromkeys(NAMESPACES, 1), segments=[], questions=ASKED
+        store, catalogue_id="c", versions=dict.fromkeys(NAMESPACES, 1), segments=[], questions=REQUESTED
     )
     return replace(sealed, segments=tuple(entries), segment_bytes=TARGET)
 
@@ -124,14 +124,14 @@ def test_a_manifest_of_interleaved_runs_is_neither_made_nor_read(how: str) -> No
             catalogue_id="c",
             versions=dict.fromkeys(NAMESPACES, 1),
             segments=manifest.segments,
-            questions=ASKED,
+            questions=REQUESTED,
         )
 
 
 def test_a_segment_that_reaches_behind_the_next_one_is_found_without_reading_that() -> None:
     store = memory()
     manifest = manifest_of(store, INTERLEAVED["a domain comes back"])
-    checks = SegmentChecks(manifest, ASKED)
+    checks = SegmentChecks(manifest, REQUESTED)
     entry = manifest.segments[0]
     runs = list(stored_runs(store, entry))
     (*_, run) = checks.runs(0, [run.postings for run in runs], runs)

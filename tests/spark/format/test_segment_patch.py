@@ -24,15 +24,15 @@ from broker_core_spark.format.segment_patch import (
     patch_name,
     patched_segment,
 )
-from broker_core_spark.format.selector_keys import NOTHING_ASKED, SelectorKeys, split_keys
+from broker_core_spark.format.selector_keys import NO_SELECTORS, SelectorKeys, split_keys
 from tests.support.generation_builder import build_generation, matches_of, stored_runs
 from tests.support.generations import memory
 
 PLACE = ("t/n", "persistent")
-ASKED = [
+REQUESTED = [
     CanonicalQuestion.of("t/n", Mode.PERSISTENT, pattern) for pattern in (None, "t/n/a.*", ".*7", "none")
 ]
-SELECTORS = required_selectors(ASKED)[PLACE]
+SELECTORS = required_selectors(REQUESTED)[PLACE]
 KEYS = {PLACE: SelectorKeys.of(selector.key for selector in SELECTORS)}
 
 
@@ -42,7 +42,7 @@ class Pair:
     def __init__(self, before: list[str], now: list[str]) -> None:
         store = memory()
         entries = [
-            build_generation(store, {"t/n": {"persistent": names}}, ASKED, catalogue_id="c").segments[0]
+            build_generation(store, {"t/n": {"persistent": names}}, REQUESTED, catalogue_id="c").segments[0]
             for names in (before, now)
         ]
         self.former, self.successor = entries
@@ -107,7 +107,7 @@ def test_postings_of_added_selectors_take_the_place_of_what_was_carried() -> Non
     keys = frozenset(split_keys(again.entries["key"])[:1])
     entries = again.entries[:1].copy()
     words = int(entries["count"][0]) if entries["kind"][0] == 1 else 0
-    added = StoredPostings(*PLACE, NOTHING_ASKED.digest, len(names), entries, again.words[:words])
+    added = StoredPostings(*PLACE, NO_SELECTORS.digest, len(names), entries, again.words[:words])
     patch = one.between(replace(one.run, added=added, dropped=keys))
     assert one.made(patch.data) == whole
     with pytest.raises(InvalidGeneration, match="same selector"):

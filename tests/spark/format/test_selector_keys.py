@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker_core_spark.format.selector_keys import NOTHING_ASKED, SelectorKeys
+from broker_core_spark.format.selector_keys import NO_SELECTORS, SelectorKeys
 
 KEYS = [bytes([number]) * 16 for number in range(3)]
 
@@ -16,4 +16,4 @@ def test_the_order_does_not_count_nor_how_often_a_key_comes() -> None:
 def test_other_keys_have_another_digest() -> None:
     digests = {SelectorKeys.of(KEYS[:count]).digest for count in range(4)}
     assert len(digests) == 4
-    assert SelectorKeys.of([]) == NOTHING_ASKED
+    assert SelectorKeys.of([]) == NO_SELECTORS

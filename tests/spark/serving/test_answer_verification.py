@@ -24,11 +24,11 @@ from tests.spark.test_exact_answers import check, serving
 from tests.support import generation_builder as module
 from tests.support.generations import memory
 from tests.support.narrowed import present
-from tests.support.spark_model import Asked, publish
+from tests.support.spark_model import Question, publish
 
-ALL: Asked = ("public/default", Mode.PERSISTENT, None, {})
-TENS: Asked = ("public/default", Mode.PERSISTENT, "public/default/t-1.*", {})
-ODD: Asked = ("public/default", Mode.PERSISTENT, "public/default/.*[13579]", {})
+ALL: Question = ("public/default", Mode.PERSISTENT, None, {})
+TENS: Question = ("public/default", Mode.PERSISTENT, "public/default/t-1.*", {})
+ODD: Question = ("public/default", Mode.PERSISTENT, "public/default/.*[13579]", {})
 REGISTERED = [ALL, TENS, ODD]
 NAMES = [f"persistent://public/default/t-{number:05}" for number in range(20_000)]
 
@@ -74,14 +74,14 @@ async def test_a_wrong_posting_is_caught_and_the_right_answer_sent(
         await publish(uri, model, REGISTERED)
         await plugin.lister.refresher.refresh()
         for _ in range(2):
-            for asked in REGISTERED:
-                await check(server, model, asked, Random(1))
+            for requested in REGISTERED:
+                await check(server, model, requested, Random(1))
         assert plugin.lister.counts.passed["wrong_answer"] >= 4
         assert plugin.lister.counts.answers.total() >= 2  # all topics are right
         # After a change too: changes are not spliced into a wrong answer.
         await model.create("persistent://public/default/t-199", Random(1))
-        for asked in REGISTERED:
-            await check(server, model, asked, Random(1))
+        for requested in REGISTERED:
+            await check(server, model, requested, Random(1))
         assert plugin.lister.counts.passed["wrong_answer"] >= 6
         served = present(plugin.lister.refresher.served)
         assert served.verifier.wrong == 2
@@ -110,8 +110,8 @@ async def test_a_made_up_hash_is_caught_and_the_right_one_sent(monkeypatch: pyte
         monkeypatch.undo()
         monkeypatch.setattr(generation, "SampleChecks", lambda: SampleChecks(hashed_bytes=0, rematched=0))
         await plugin.lister.refresher.refresh()
-        for asked in REGISTERED:
-            await check(server, model, asked, Random(1))
+        for requested in REGISTERED:
+            await check(server, model, requested, Random(1))
         assert plugin.lister.counts.passed["wrong_answer"] >= len(REGISTERED)
         assert plugin.lister.counts.answers.total() == 0
 

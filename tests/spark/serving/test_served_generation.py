@@ -25,11 +25,11 @@ from broker_core_spark.serving.served_generation import ServedGeneration
 from tests.spark.test_exact_answers import check, serving
 from tests.support.chunks import tiny_chunks
 from tests.support.narrowed import present
-from tests.support.spark_model import Asked, CatalogueModel, publish
+from tests.support.spark_model import CatalogueModel, Question, publish
 
-ALL: Asked = ("public/default", Mode.PERSISTENT, None, {})
-TENS: Asked = ("public/default", Mode.PERSISTENT, "public/default/t-1.*", {})
-RED: Asked = ("public/default", Mode.PERSISTENT, None, {"team": "red"})
+ALL: Question = ("public/default", Mode.PERSISTENT, None, {})
+TENS: Question = ("public/default", Mode.PERSISTENT, "public/default/t-1.*", {})
+RED: Question = ("public/default", Mode.PERSISTENT, None, {"team": "red"})
 REGISTERED = [ALL, TENS, RED]
 
 
@@ -37,10 +37,10 @@ async def filled(model: CatalogueModel, count: int = 20) -> None:
     await model.fill([f"persistent://public/default/t-{number}" for number in range(count)], Random(1))
 
 
-async def served_of(plugin: SparkPlugin, server: Server, model: CatalogueModel, asked: Asked) -> bool:
+async def served_of(plugin: SparkPlugin, server: Server, model: CatalogueModel, requested: Question) -> bool:
     """Ask, check the answer, and return whether the plugin gave it."""
     before = plugin.lister.counts.answers.total()
-    await check(server, model, asked, Random(9))
+    await check(server, model, requested, Random(9))
     return plugin.lister.counts.answers.total() > before
 
 
@@ -64,8 +64,8 @@ async def test_a_generation_is_served_only_for_its_own_catalogue(
         await filled(model)
         await publish(uri, model, REGISTERED, **options)
         await plugin.lister.refresher.refresh()
-        for asked in REGISTERED:
-            assert await served_of(plugin, server, model, asked) is (reason is None)
+        for requested in REGISTERED:
+            assert await served_of(plugin, server, model, requested) is (reason is None)
         passed = {word for word, count in plugin.lister.counts.passed.items() if count}
         assert passed == ({reason} if reason else set())
 
@@ -84,7 +84,7 @@ async def test_questions_wait_for_one_index_beside_the_event_loop(monkeypatch: p
         await publish(uri, model, REGISTERED, segment_bytes=1024)
         await plugin.lister.refresher.refresh()
         assert threads == []  # not before it is needed
-        await asyncio.gather(*(check(server, model, asked, Random(1)) for asked in REGISTERED))
+        await asyncio.gather(*(check(server, model, requested, Random(1)) for requested in REGISTERED))
         assert plugin.lister.counts.answers.total() == 2 * len(REGISTERED)
         assert len(threads) == 1
         served = present(plugin.lister.refresher.served)
@@ -96,8 +96,8 @@ async def test_questions_wait_for_one_index_beside_the_event_loop(monkeypatch: p
         await plugin.lister.refresher.refresh()
         assert present(plugin.lister.refresher.served) is not served
         assert list(present(plugin.lister.refresher.served).generation.indexed) == [place]
-        for asked in REGISTERED:
-            assert await served_of(plugin, server, model, asked)
+        for requested in REGISTERED:
+            assert await served_of(plugin, server, model, requested)
         assert len(threads) == 2
         assert threading.get_ident() not in threads
 
@@ -105,23 +105,23 @@ async def test_questions_wait_for_one_index_beside_the_event_loop(monkeypatch: p
 async def test_a_generation_that_nothing_brings_up_to_date_is_served_for_max_age() -> None:
     async with serving({"max_age": "1h"}) as (server, plugin, model, uri):
         await filled(model)
-        refresher, asked = plugin.lister.refresher, REGISTERED[0]
+        refresher, requested = plugin.lister.refresher, REGISTERED[0]
         served: ServedGeneration | None = None
         for _ in range(2):  # the second build has the same generation, so only its pointer is new
             await publish(uri, model, REGISTERED, versions=None)
             await refresher.refresh()
-            assert await served_of(plugin, server, model, asked)
+            assert await served_of(plugin, server, model, requested)
             served = present(refresher.served)
             assert served.follows == "max_age"
             served.built(datetime.now(UTC) - timedelta(hours=2))
             await refresher.refresh()
-            assert not await served_of(plugin, server, model, asked)
+            assert not await served_of(plugin, server, model, requested)
         assert plugin.lister.counts.passed["too_old"] == 2
         assert served is not None
         served.built(datetime.now(UTC) + timedelta(days=9))  # of a clock that is wrong
-        assert await served_of(plugin, server, model, asked)
+        assert await served_of(plugin, server, model, requested)
         served.built(datetime.now(UTC) - timedelta(minutes=59))
-        assert await served_of(plugin, server, model, asked)
+        assert await served_of(plugin, server, model, requested)
     async with serving({"max_age": "1s"}) as (server, plugin, model, uri):
         await filled(model)
         await publish(uri, model, REGISTERED)
@@ -129,7 +129,7 @@ async def test_a_generation_that_nothing_brings_up_to_date_is_served_for_max_age
         served = present(plugin.lister.refresher.served)
         assert served.follows == "changes"
         served.built(datetime.now(UTC) - timedelta(hours=2))  # its change log brings it up to date
-        assert await served_of(plugin, server, model, asked)
+        assert await served_of(plugin, server, model, requested)
 
 
 async def test_max_age_is_live() -> None:
@@ -153,17 +153,17 @@ async def test_what_is_not_in_the_generation_is_passed_on() -> None:
         await filled(model)
         await publish(uri, model, REGISTERED)
         await plugin.lister.refresher.refresh()
-        asked: list[tuple[Asked, str]] = [
+        requested: list[tuple[Question, str]] = [
             (("public/default", Mode.ALL, None, {}), "not_registered"),
             (("public/default", Mode.PERSISTENT, None, {"team": "blue"}), "not_registered"),
             (("public/default", Mode.PERSISTENT, "public/default/(?!t).*", {}), "unsupported_pattern"),
             (("other/place", Mode.PERSISTENT, None, {}), "namespace"),
         ]
-        for question, reason in asked:
+        for question, reason in requested:
             assert not await served_of(plugin, server, model, question)
             assert plugin.lister.counts.passed[reason] > 0
         # Neither the scheme nor a property that does not select is a part of the question.
-        with_scheme: Asked = (
+        with_scheme: Question = (
             "public/default",
             Mode.PERSISTENT,
             "persistent://public/default/t-1.*",
@@ -324,8 +324,8 @@ async def test_masks_and_checks_work_on_its_answers(verify: str) -> None:
         await plugin.lister.refresher.refresh()
         for _ in range(2):
             for namespace, mode, pattern, properties in REGISTERED:
-                asked = (namespace, mode, pattern, properties)
-                expected = [name for name in model.answer(asked) if not name.endswith("2")]
+                requested = (namespace, mode, pattern, properties)
+                expected = [name for name in model.answer(requested) if not name.endswith("2")]
                 answer = await server.list(namespace, mode=mode, pattern=pattern, properties=properties)
                 assert (answer.topics, answer.topics_hash) == (expected, topics_hash(expected))
             # The second answers are spliced.

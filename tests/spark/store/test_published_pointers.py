@@ -26,8 +26,8 @@ from tests.support.generations import memory
 def publish(store: Store, number: int) -> PublishedPointer:
     catalogue = {"t/n": {"persistent": [f"x{i}" for i in range(number)]}}
     with begin_build(store) as build:
-        asked = [CanonicalQuestion.of("t/n", Mode.ALL, None)]
-        return build.publish(build_generation(store, catalogue, asked, catalogue_id="c"))
+        requested = [CanonicalQuestion.of("t/n", Mode.ALL, None)]
+        return build.publish(build_generation(store, catalogue, requested, catalogue_id="c"))
 
 
 def test_the_last_that_was_published_is_served() -> None:

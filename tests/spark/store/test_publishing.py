@@ -184,17 +184,17 @@ def test_a_store_that_is_away_at_the_end_of_a_failed_build_is_asked_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     store = memory()
-    asked: list[str] = []
+    requested: list[str] = []
 
     def away(path: str, *_: object) -> None:
-        asked.append(path)
+        requested.append(path)
         raise StoreFailed("away")
 
     with pytest.raises(ValueError, match="its own fault"), begin_build(store) as build:
         for name in ("delete", "get"):
             monkeypatch.setattr(store, name, away)
         raise ValueError("its own fault")
-    assert asked == [f"marks/build-{build.run.id}"]
+    assert requested == [f"marks/build-{build.run.id}"]
 
 
 def test_a_build_that_fails_leaves_no_mark() -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from broker_core_spark.batch.questions.parse_question_row import (
         ROW_KEYS,
         parse_json_line,
-        parse_last_asked,
+        parse_last_time,
         parse_question_row,
         refusal_reason,
     )
@@ -48,7 +48,7 @@ __all__ = [
     "follow_table",
     "is_of_spark",
     "parse_json_line",
-    "parse_last_asked",
+    "parse_last_time",
     "parse_question_row",
     "redacted_source",
     "refusal_reason",
@@ -74,7 +74,7 @@ _HOMES: Final = {
     "follow_table": ".followed_table",
     "is_of_spark": ".source_address",
     "parse_json_line": ".questions.parse_question_row",
-    "parse_last_asked": ".questions.parse_question_row",
+    "parse_last_time": ".questions.parse_question_row",
     "parse_question_row": ".questions.parse_question_row",
     "redacted_source": ".source_redaction",
     "refusal_reason": ".questions.parse_question_row",

@@ -129,7 +129,7 @@ class BuildResult:
 
     @property
     def times_covered(self) -> int:
-        """The number of times that the precomputed questions were asked, of ``loaded.times_asked``."""
+        """The number of times that the precomputed questions were asked, of ``loaded.total_times``."""
         return sum(self.loaded.times.get(question, 0) for question in self.totals.questions)
 
     @property
@@ -138,8 +138,8 @@ class BuildResult:
 
         Refused patterns are not covered, nor are questions of namespaces that the catalogue does not have.
         """
-        asked = self.loaded.times_asked
-        return self.times_covered / asked if asked else None
+        total = self.loaded.total_times
+        return self.times_covered / total if total else None
 
     @property
     def refused(self) -> tuple[RefusedPattern, ...]:

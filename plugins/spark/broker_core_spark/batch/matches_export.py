@@ -44,11 +44,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MATCH_SCHEMA",
-    "asked_columns",
     "match_batches",
     "matches_address",
     "matches_frame",
     "matches_of_shares",
+    "question_columns",
     "write_matches",
 ]
 
@@ -64,7 +64,7 @@ MATCH_SCHEMA: Final = pa.schema(
     ]
 )
 #: Columns of the questions of one namespace and mode: the key of each selector, its parts, and the bytes of its line.
-_ASKED: Final = pa.schema(
+_QUESTION_COLUMNS: Final = pa.schema(
     [
         ("key", pa.binary(KEY_BYTES)),
         MATCH_SCHEMA.field("pattern"),
@@ -73,7 +73,7 @@ _ASKED: Final = pa.schema(
     ]
 )
 #: The questions of each namespace and mode.
-AskedOf: TypeAlias = Mapping[tuple[str, Mode], pa.RecordBatch]
+QuestionColumns: TypeAlias = Mapping[tuple[str, Mode], pa.RecordBatch]
 #: Rows of a batch at most, and bytes of their patterns and properties.
 _ROWS: Final = 131_072
 _QUESTION_BYTES: Final = 32 * 1024 * 1024
@@ -132,14 +132,14 @@ def matches_of_shares(
         entries = [manifest.segments[segment] for segment in shares[number]]
         questions = fetch_verified(store, manifest.questions, None)
         namespaces = {namespace for entry in entries for namespace, _, _ in entry.runs}
-        asked = asked_columns(bytes(questions).splitlines(), namespaces)
+        questions_of = question_columns(bytes(questions).splitlines(), namespaces)
         for entry in entries:
             names, postings = (fetch_verified(store, file, None) for file in (entry, entry.postings))
             for run in segment_runs(entry, names, read_postings(postings, entry.postings.name)):
-                yield from match_batches(run, asked, generation, published)
+                yield from match_batches(run, questions_of, generation, published)
 
 
-def asked_columns(lines: Iterable[bytes], namespaces: Collection[str]) -> AskedOf:
+def question_columns(lines: Iterable[bytes], namespaces: Collection[str]) -> QuestionColumns:
     """The questions about ``namespaces`` among the lines of a questions file, as columns by namespace and mode."""
     # Most lines of a large file are of other namespaces, and need not be parsed.
     wanted = {
@@ -160,19 +160,19 @@ def asked_columns(lines: Iterable[bytes], namespaces: Collection[str]) -> AskedO
                 "properties": [list(selector.properties) for selector in selectors],
                 "bytes": [len(selector.line) for selector in selectors],
             },
-            schema=_ASKED,
+            schema=_QUESTION_COLUMNS,
         )
         for place, selectors in found.items()
     }
 
 
 def match_batches(
-    run: SegmentRun, asked: AskedOf, generation: str, published: datetime
+    run: SegmentRun, questions_of: QuestionColumns, generation: str, published: datetime
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a run with :data:`MATCH_SCHEMA`: by mode, selector and topic."""
     keys = pa.array(split_keys(run.entries["key"]), pa.binary(KEY_BYTES))
     for mode in Mode:
-        columns = asked.get((run.namespace, mode))
+        columns = questions_of.get((run.namespace, mode))
         if columns is None or not mode.lists(run.domain):
             continue
         numbers = pc.index_in(keys, value_set=columns["key"])

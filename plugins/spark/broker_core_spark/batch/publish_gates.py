@@ -175,11 +175,11 @@ def check_questions(
     if before:
         most = max(before, key=lambda one: one.questions)
         faults += _loss("question", "", len(questions), most.questions, gates.max_question_loss, most)
-    if before and loaded.times_asked:
+    if before and loaded.total_times:
         # All are measured by present questions. A question that is refused now may have been precomputed before.
-        has = sum(loaded.times[question] for question in questions) / loaded.times_asked
+        has = sum(loaded.times[question] for question in questions) / loaded.total_times
         best = max(before, key=lambda one: one.times)
-        had_share = best.times / loaded.times_asked
+        had_share = best.times / loaded.total_times
         if had_share - has > gates.max_coverage_loss + _ROUNDING:
             faults.append(
                 f"{has:.1%} of what is asked is covered, and generation {best.generation} covers {had_share:.1%}: "

@@ -345,7 +345,7 @@ def build(
                     store_options=options,
                     run=run,
                 )
-            _tell(result)
+            _print_result(result)
         except BaseException as error:
             if isinstance(error, OutputFailed):
                 result = error.result
@@ -355,13 +355,13 @@ def build(
                 say(str(error))
                 raise typer.Exit(EXIT_REFUSED) from error
             if result is not None and isinstance(error, BrokerCoreError):
-                _tell(result)  # it is published, though its report is not
+                _print_result(result)  # it is published, though its report is not
             raise
         if metrics is not None:
             write_metrics(metrics, result, options)
 
 
-def _tell(result: BuildResult) -> None:
+def _print_result(result: BuildResult) -> None:
     """Print the result, after the warnings about it."""
     if result.full_because:
         _say(f"built in full: {result.full_because}")

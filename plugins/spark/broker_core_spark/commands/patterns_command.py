@@ -94,7 +94,7 @@ def worth_precomputing(
         ROW_KEYS,
         InvalidPatterns,
         parse_json_line,
-        parse_last_asked,
+        parse_last_time,
         parse_question_row,
         refusal_reason,
     )
@@ -119,7 +119,7 @@ def worth_precomputing(
             # The sketch counts too much by its error at most.
             count = _number(place, record, "count") - _number(place, record, "error")
             cost = _number(place, record, "seconds")
-            last = parse_last_asked(place, record) or datetime.now(UTC)
+            last = parse_last_time(place, record) or datetime.now(UTC)
         except InvalidPatterns as error:
             raise BrokerCoreError(str(error)[:1000]) from None
         if count < min_count:

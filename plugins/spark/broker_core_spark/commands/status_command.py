@@ -150,14 +150,14 @@ def read_metrics(text: str) -> dict[str, Any]:
         if ("refused",) not in values:
             raise BrokerCoreError("the broker does not run this plugin: its metrics have nothing of it")
         answered = values.get(("last_hour_questions", "answered"), 0.0)
-        asked = answered + values.get(("last_hour_questions", "passed"), 0.0)
+        questions = answered + values.get(("last_hour_questions", "passed"), 0.0)
         return {
             "generation": served.get("generation"),
             "number": int(served["number"]) if "number" in served else None,
             "age_seconds": _number(values.get(("generation_age_seconds",))),
             "follows": served.get("follows"),
-            "last_hour_questions": int(asked),
-            "last_hour_coverage": round(answered / asked, 4) if asked else None,
+            "last_hour_questions": int(questions),
+            "last_hour_coverage": round(answered / questions, 4) if questions else None,
             **{key: _number(values.get((key,))) for key in _NUMBERS},
             "refused": bool(values["refused",]),
             "passed": {

@@ -57,7 +57,7 @@ from broker_core_spark.format.segment_patch import (
     patched_segment,
 )
 from broker_core_spark.format.segment_reader import SegmentRun, segment_runs
-from broker_core_spark.format.selector_keys import NOTHING_ASKED, SelectorKeys, key_order, split_keys
+from broker_core_spark.format.selector_keys import NO_SELECTORS, SelectorKeys, key_order, split_keys
 
 __all__ = [
     "ANY_LENGTH",
@@ -70,7 +70,7 @@ __all__ = [
     "LARGEST_FACTOR",
     "MANIFEST_LIMIT",
     "NAMES",
-    "NOTHING_ASKED",
+    "NO_SELECTORS",
     "PATCHES",
     "SEGMENT_BYTES",
     "CanonicalQuestion",

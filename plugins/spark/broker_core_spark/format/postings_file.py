@@ -53,9 +53,9 @@ class PostingsWriter(FramedWriter):
     def __init__(self) -> None:
         super().__init__(segment_layout.POSTINGS)
 
-    def add_run(self, namespace: str, domain: str, postings: RunPostings, asked: SelectorKeys) -> None:
-        """Append the postings of a run, in the order of all names. ``asked`` are the keys of all selectors."""
-        run = {"namespace": namespace, "domain": domain, "selectors": asked.digest}
+    def add_run(self, namespace: str, domain: str, postings: RunPostings, selectors: SelectorKeys) -> None:
+        """Append the postings of a run, in the order of all names. ``selectors`` are the keys of all."""
+        run = {"namespace": namespace, "domain": domain, "selectors": selectors.digest}
         sizes = (postings.names, len(postings.entries), sum(map(len, postings.words)))
         words = (np.ascontiguousarray(part, "<u4") for part in postings.words)
         self.add(run, sizes, [postings.entries], words)
@@ -65,12 +65,12 @@ class PostingsWriter(FramedWriter):
 class StoredPostings:
     """The postings of a run in an open file: views of its buffer, of which only the sizes are checked.
 
-    ``asked_digest`` is the digest of all selectors that the run was asked.
+    ``selectors_digest`` is the digest of all selectors that the run is matched with.
     """
 
     namespace: str
     domain: str
-    asked_digest: str
+    selectors_digest: str
     names: int
     entries: Array
     words: Array

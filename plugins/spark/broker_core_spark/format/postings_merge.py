@@ -15,7 +15,7 @@ from broker_core_spark.format import segment_layout
 from broker_core_spark.format.framed_file import FramedFile
 from broker_core_spark.format.picked_words import word_counts
 from broker_core_spark.format.postings_file import PostingsWriter, RunPostings, StoredPostings
-from broker_core_spark.format.selector_keys import NOTHING_ASKED, SelectorKeys, key_order, split_keys
+from broker_core_spark.format.selector_keys import NO_SELECTORS, SelectorKeys, key_order, split_keys
 
 __all__ = ["joined_postings", "merge_postings"]
 
@@ -23,11 +23,11 @@ __all__ = ["joined_postings", "merge_postings"]
 def merge_postings(
     runs: Sequence[tuple[str, str, int]],
     parts: Sequence[Sequence[StoredPostings]],
-    asked: Mapping[tuple[str, str], SelectorKeys],
+    selectors: Mapping[tuple[str, str], SelectorKeys],
 ) -> FramedFile:
     """The postings file of a segment with ``runs`` (namespace, domain, names), as the manifest has them.
 
-    ``parts`` are files with any of these runs. Entries whose keys are not in ``asked``, which has the keys of all
+    ``parts`` are files with any of these runs. Entries whose keys are not in ``selectors``, which has the keys of all
     selectors by (namespace, domain), are left out. Raises :exc:`ValueError` if parts do not fit the runs or each other.
     """
     writer = PostingsWriter()
@@ -39,8 +39,8 @@ def merge_postings(
         found = by_place.pop((namespace, domain), [])
         if any(postings.names != names for postings in found):
             raise ValueError(f"postings of {namespace} are of another number of names")
-        keys = asked.get((namespace, domain), NOTHING_ASKED)
-        writer.add_run(namespace, domain, _merged(names, found, keys), keys)
+        own = selectors.get((namespace, domain), NO_SELECTORS)
+        writer.add_run(namespace, domain, _merged(names, found, own), own)
     if by_place:
         raise ValueError(f"postings of {next(iter(by_place))}, which is none of the segment's runs")
     return writer.finish()
@@ -51,18 +51,18 @@ def joined_postings(parts: Sequence[StoredPostings]) -> StoredPostings:
     first = parts[0]
     made = _merged(first.names, parts, None)
     return StoredPostings(
-        first.namespace, first.domain, first.asked_digest, first.names, made.entries, made.joined_words
+        first.namespace, first.domain, first.selectors_digest, first.names, made.entries, made.joined_words
     )
 
 
-def _merged(names: int, found: Sequence[StoredPostings], asked: SelectorKeys | None) -> RunPostings:
+def _merged(names: int, found: Sequence[StoredPostings], selectors: SelectorKeys | None) -> RunPostings:
     if not found:
         return RunPostings(names, np.zeros(0, segment_layout.ENTRY), [])
     entries = np.concatenate([postings.entries for postings in found])
     source = np.repeat(np.arange(len(found)), [len(postings.entries) for postings in found])
-    if asked is not None:
+    if selectors is not None:
         keys = split_keys(entries["key"])
-        stays = np.fromiter((key in asked.keys for key in keys), bool, len(keys))
+        stays = np.fromiter((key in selectors.keys for key in keys), bool, len(keys))
         entries, source = entries[stays], source[stays]
     order, begins = key_order(entries["key"])
     entries, source = entries[order], source[order]

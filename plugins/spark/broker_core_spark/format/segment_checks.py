@@ -22,7 +22,7 @@ from broker_core_spark.format.manifest import Manifest, SegmentEntry
 from broker_core_spark.format.postings_file import StoredPostings
 from broker_core_spark.format.segment_boundaries import begins_segment
 from broker_core_spark.format.segment_reader import SegmentRun
-from broker_core_spark.format.selector_keys import NOTHING_ASKED, SelectorKeys, split_keys
+from broker_core_spark.format.selector_keys import NO_SELECTORS, SelectorKeys, split_keys
 
 __all__ = ["NamePlace", "SegmentChecks", "check_first_names", "last_place"]
 
@@ -60,26 +60,28 @@ class SegmentChecks:
             raise InvalidGeneration(entry.name, "its runs are not those that the manifest has")
         file = entry.postings.name
         for run in postings:
-            asked = self.keys.get((run.namespace, run.domain), NOTHING_ASKED)
-            if run.asked_digest != asked.digest:
+            expected = self.keys.get((run.namespace, run.domain), NO_SELECTORS)
+            if run.selectors_digest != expected.digest:
                 raise InvalidGeneration(
                     file, f"{run.namespace} was asked other patterns than the questions have"
                 )
-            if not asked.keys.issuperset(split_keys(run.entries["key"])):
+            if not expected.keys.issuperset(split_keys(run.entries["key"])):
                 raise InvalidGeneration(
                     file, f"{run.namespace} has postings of a selector that no question has"
                 )
 
-    def check_again(self, number: int, postings: Sequence[StoredPostings], behind: NamePlace | None) -> None:
+    def check_again(
+        self, number: int, postings: Sequence[StoredPostings], preceding: NamePlace | None
+    ) -> None:
         """Check a segment whose names need no look: they are as an equal entry of another manifest has them.
 
-        ``behind`` is the place of the last name of the segment before, if that was read.
+        ``preceding`` is the place of the last name of the segment before, if that was read.
         """
         entry = self._manifest.segments[number]
         self.check_runs(number, postings)
         if number:
             _check_first_name(entry, self._manifest.segment_bytes)
-        if behind is not None and entry.order <= behind:
+        if preceding is not None and entry.order <= preceding:
             raise InvalidGeneration(
                 entry.name, f"its names of {entry.runs[0][0]} are not behind those before it"
             )
@@ -90,14 +92,14 @@ class SegmentChecks:
         postings: Sequence[StoredPostings],
         runs: Iterable[SegmentRun],
         *,
-        behind: NamePlace | None = None,
+        preceding: NamePlace | None = None,
     ) -> Iterator[SegmentRun]:
         """The ``runs`` of the manifest's segment ``number``, each checked before it is given.
 
-        ``postings`` are those of the runs, which are read only then. ``behind`` is as for :meth:`check_again`. Raises
-        :exc:`InvalidGeneration` with the segment's file.
+        ``postings`` are those of the runs, which are read only then. ``preceding`` is as for :meth:`check_again`.
+        Raises :exc:`InvalidGeneration` with the segment's file.
         """
-        self.check_again(number, postings, behind)
+        self.check_again(number, postings, preceding)
         wanted = self._manifest.segments[number].first_local
         for at, run in enumerate(runs):
             name = run.local_at(0)

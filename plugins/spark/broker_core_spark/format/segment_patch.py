@@ -30,7 +30,7 @@ from broker_core_spark.format.names_writer import FieldParts, NamesWriter
 from broker_core_spark.format.postings_file import StoredPostings
 from broker_core_spark.format.postings_merge import joined_postings, merge_postings
 from broker_core_spark.format.segment_layout import ENTRY
-from broker_core_spark.format.selector_keys import NOTHING_ASKED, SelectorKeys, split_keys
+from broker_core_spark.format.selector_keys import NO_SELECTORS, SelectorKeys, split_keys
 
 __all__ = [
     "PATCHES",
@@ -110,7 +110,7 @@ class RunPatch:
         """
         if former is None:
             former = StoredPostings(
-                *self.place, NOTHING_ASKED.digest, 0, np.empty(0, ENTRY), np.empty(0, "<u4")
+                *self.place, NO_SELECTORS.digest, 0, np.empty(0, ENTRY), np.empty(0, "<u4")
             )
         hashes, parts = self.hashes, [former]
         if self.changes:
@@ -173,7 +173,7 @@ class RunPatch:
             return patch
         entries, words = _decoded(record["added"], ENTRY, "<u4")
         names = former - len(patch.gone) + len(came)
-        added = StoredPostings(*patch.place, NOTHING_ASKED.digest, names, entries, words)
+        added = StoredPostings(*patch.place, NO_SELECTORS.digest, names, entries, words)
         return replace(patch, added=added, dropped=frozenset(map(bytes.fromhex, record["dropped"])))
 
 
@@ -214,7 +214,7 @@ def patched_segment(
     patches: Sequence[SegmentPatch],
     successor: SegmentEntry,
     former: Mapping[_Place, tuple[EncodedNames, StoredPostings]],
-    asked: Mapping[_Place, SelectorKeys],
+    selectors: Mapping[_Place, SelectorKeys],
 ) -> tuple[list[tuple[RunPatch, FieldParts]], FramedFile]:
     """The runs of a successor with their encoded names, and its postings file, by patches that follow each other.
 
@@ -233,7 +233,7 @@ def patched_segment(
         file = writer.finish()
         if file.entry != FileEntry(successor.name, successor.size):
             raise ValueError("the names that it makes have another checksum")
-        merged = merge_postings(writer.runs, [[part] for *_, parts in made for part in parts], asked)
+        merged = merge_postings(writer.runs, [[part] for *_, parts in made for part in parts], selectors)
         if merged.entry != successor.postings:
             merged.file.close()
             raise ValueError("the postings that it makes have another checksum")

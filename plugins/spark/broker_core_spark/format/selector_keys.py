@@ -11,7 +11,7 @@ import numpy as np
 from broker_core_spark.arrow_columns import Array
 from broker_core_spark.format.canonical_question import KEY_BYTES
 
-__all__ = ["NOTHING_ASKED", "SelectorKeys", "key_order", "split_keys"]
+__all__ = ["NO_SELECTORS", "SelectorKeys", "key_order", "split_keys"]
 
 
 def split_keys(keys: Array) -> list[bytes]:
@@ -45,4 +45,4 @@ class SelectorKeys:
 
 
 #: The keys of a namespace and domain that no question is about.
-NOTHING_ASKED = SelectorKeys.of(())
+NO_SELECTORS = SelectorKeys.of(())

@@ -16,7 +16,7 @@ export default function ({ html, useAsk, parts, text, api }) {
       const served = all.find((each) => each.name === 'generation_info')?.labels;
       const problems = plugins.items.find((each) => each.name === 'spark')?.problems || [];
       const answered = value('last_hour_questions', 'answered') || 0;
-      const asked = answered + (value('last_hour_questions', 'passed') || 0);
+      const questions = answered + (value('last_hour_questions', 'passed') || 0);
       const passed = all.filter((each) => each.name === 'passed_total' && each.value);
       return html`${problems.map((each) => html`<p class="notice bad">${String(each)}</p>`)}
         ${served ? html`<${Facts} items=${[
@@ -30,7 +30,7 @@ export default function ({ html, useAsk, parts, text, api }) {
           ['Cannot be followed any more', value('overlays_ended') ? html`<${Badge} kind="warn">${number(value('overlays_ended'))} namespaces<//>` : 'none']]} />`
           : html`<${Empty} title="No generation is served"><p>Questions pass to the next lister. One is built by <code>broker-core spark build</code>.</p><//>`}
         <h2>The last hour</h2>
-        <p>${asked ? `${number(answered)} of ${number(asked)} questions were answered from the generation: ${percent(answered / asked)}.` : 'Nobody has asked.'}</p>
+        <p>${questions ? `${number(answered)} of ${number(questions)} questions were answered from the generation: ${percent(answered / questions)}.` : 'Nobody has asked.'}</p>
         ${passed.length ? html`<${Table} caption="Questions passed on since the start, by reason" numeric=${[1]} head=${['passed on because', 'questions']}
           rows=${passed.map((each) => [Object.values(each.labels)[0], number(each.value)])} />` : null}`;
     }}<//>`;

@@ -165,11 +165,11 @@ def test_what_is_carried_over_equals_a_whole_build(tmp_path: Path, compared: boo
             for properties in (None, {"k": "x"})
         ]
         # Segments do not have properties: what selects by new ones is matched where all names are staged.
-        asked = [row for row in pick.sample(rows, 30) if compared or not row.selector.properties]
-        asked += [row for row in rows if row.selector.properties and not compared]
-        kept = [row for row in asked if row.selector.properties or pick.random() < 0.8]
+        requested = [row for row in pick.sample(rows, 30) if compared or not row.selector.properties]
+        requested += [row for row in rows if row.selector.properties and not compared]
+        kept = [row for row in requested if row.selector.properties or pick.random() < 0.8]
         stores = tuple(open_store(str(tmp_path / f"{kind}-{turn}")) for kind in ("store", "full"))
-        result = check((stores[0], stores[1]), (every, now), (asked, kept), compared=compared)
+        result = check((stores[0], stores[1]), (every, now), (requested, kept), compared=compared)
         carried += sum(segment.new for segment in result.segments)
         anew += len(result.anew)
         patches += len(list(stores[0].list(PATCHES)))

@@ -128,13 +128,13 @@ def test_an_incremental_build_equals_a_full_one(spark: SparkSession, tmp_path: P
     assert some.segments_kept > every // 2
     # A namespace that nobody asked about, and one that nobody asks about any more: only their segments are made anew.
     write_patterns(patterns, [*ROWS, {"namespace": "tiny/ns-9", "pattern": ".*1"}])
-    asked = equal_to_full(spark, catalogue, patterns, tmp_path, 4)
-    assert 0 < asked.segments_written <= 3
-    assert "tiny/ns-9" in asked.manifest.namespaces
+    result = equal_to_full(spark, catalogue, patterns, tmp_path, 4)
+    assert 0 < result.segments_written <= 3
+    assert "tiny/ns-9" in result.manifest.namespaces
     write_patterns(patterns, [*ROWS[:-20], *ROWS[-19:], {"namespace": "tiny/ns-9", "pattern": ".*1"}])
     fewer = equal_to_full(spark, catalogue, patterns, tmp_path, 5)
     assert fewer.segments_written <= 3
-    assert len(fewer.manifest.namespaces) == len(asked.manifest.namespaces) - 1
+    assert len(fewer.manifest.namespaces) == len(result.manifest.namespaces) - 1
     # Other questions: the names are kept, and the postings of their namespaces are written.
     rows = [*ROWS[:-20], *ROWS[-19:], {"namespace": "tiny/ns-9", "pattern": ".*1"}]
     rows += [{"namespace": "tiny/ns-9", "pattern": ".*12"}, {"namespace": "tiny/ns-4", "pattern": ".*1"}]
@@ -264,8 +264,8 @@ def test_a_generation_of_a_lost_state_is_not_built_upon(tmp_path: Path) -> None:
     with EmbeddedSource(catalogue).snapshot() as snapshot:
         since = {name: previous.manifest.version(name) for name in ("tiny/ns-3", "tiny/ns-5")}
         assert snapshot.changes(since, KEYS) == dict.fromkeys(since)
-        asked = load_questions(str(patterns), property_keys=KEYS).questions
-        questions = [question for question in asked if snapshot.version(question.namespace)]
+        loaded = load_questions(str(patterns), property_keys=KEYS).questions
+        questions = [question for question in loaded if snapshot.version(question.namespace)]
         reuse = reusable_segments(previous, snapshot, questions, target=SEGMENT_BYTES)
     assert {"tiny/ns-3", "tiny/ns-5"} <= reuse.namespaces
     assert reuse.carried

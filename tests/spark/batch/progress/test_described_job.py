@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-class Told:
+class Reported:
     """A recorder of a build's messages, which signals messages about tasks."""
 
     def __init__(self) -> None:
         self.steps: list[str] = []
         self.jobs: set[str] = set()
-        self.told = threading.Event()
+        self.reported = threading.Event()
 
     def step(self, name: str) -> None:
         self.steps.append(name)
@@ -38,7 +38,7 @@ class Told:
         assert 0 <= done <= tasks
         assert seconds > 0
         self.jobs.add(job.title)
-        self.told.set()
+        self.reported.set()
 
 
 @contextmanager
@@ -69,7 +69,7 @@ def test_the_event_log_says_what_a_build_does(spark: SparkSession, tmp_path: Pat
     fill(tmp_path / "topics.sqlite", {"a/b": [f"x{number}" for number in range(50)]})
     patterns = write_patterns(tmp_path / "patterns.jsonl", [{"namespace": "a/b", "pattern": "a/b/x1.*"}])
     (tmp_path / "events").mkdir()
-    told = Told()
+    reported = Reported()
     with event_log(spark, tmp_path / "events") as events:
         build(
             spark,
@@ -77,13 +77,13 @@ def test_the_event_log_says_what_a_build_does(spark: SparkSession, tmp_path: Pat
             patterns=str(patterns),
             store=str(tmp_path / "store"),
             property_keys=(),
-            progress=told,
+            progress=reported,
         )
     started = [event["Properties"] for event in events if event["Event"] == "SparkListenerJobStart"]
     (said,) = {job["spark.job.description"] for job in started}
     assert all(job["spark.jobGroup.id"].startswith("broker-core-") for job in started)
     assert said.startswith("make segments: 1 segments, 50 names, 1 questions, ")
-    assert told.steps == ["patterns", "catalogue", "segments", "publish"]
+    assert reported.steps == ["patterns", "catalogue", "segments", "publish"]
     amounts = {name: value for name, value in started[0].items() if name.startswith("broker_core.")}
     assert int(amounts.pop("broker_core.bytes")) > 0
     assert amounts == {"broker_core.segments": "1", "broker_core.names": "50", "broker_core.questions": "1"}
@@ -131,12 +131,12 @@ def test_tasks_are_counted_while_they_run(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(described, "_EVERY", 0.01)
-    told = Told()
-    monkeypatch.setattr(described, "current_progress", lambda: told)
+    reported = Reported()
+    monkeypatch.setattr(described, "current_progress", lambda: reported)
     with described_job(spark, SparkJob("count")):
         assert spark.range(0, 4, 1, 4).count() == 4
-        assert told.told.wait(60)  # jobs that have ended are counted too
-    assert told.jobs == {"count"}
+        assert reported.reported.wait(60)  # jobs that have ended are counted too
+    assert reported.jobs == {"count"}
 
 
 def test_a_thread_has_the_description_that_it_had(spark: SparkSession) -> None:

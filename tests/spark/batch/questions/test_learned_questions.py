@@ -25,8 +25,8 @@ NOW = datetime.now(UTC).replace(microsecond=0)
 
 def row(pattern: str, *, days: float | None = None, **more: Any) -> tuple[str, dict[str, Any]]:
     """A row of ``days`` ago, or one that nobody learned."""
-    asked = {} if days is None else {"last_asked": (NOW - timedelta(days=days)).isoformat()}
-    return pattern, {"namespace": "t/n", "pattern": pattern, **asked, **more}
+    requested = {} if days is None else {"last_asked": (NOW - timedelta(days=days)).isoformat()}
+    return pattern, {"namespace": "t/n", "pattern": pattern, **requested, **more}
 
 
 def patterns(loaded: LoadedQuestions) -> list[str | None]:
@@ -50,7 +50,7 @@ def built(store: Store, number: int, *rows: tuple[str, dict[str, Any]], **more: 
 def test_a_restarted_broker_loses_nothing_until_it_is_too_old() -> None:
     store = memory()
     first = built(store, 1, row("a", days=1, count=7), row("b", days=20), row("always"))
-    assert (patterns(first), first.kept, first.times_asked) == (["a", "always", "b"], 0, 9)
+    assert (patterns(first), first.kept, first.total_times) == (["a", "always", "b"], 0, 9)
     # The broker knows one question, and one that is new. What was not learned has no row any more.
     second = built(store, 2, row("b", days=0), row("c", days=0))
     assert patterns(second) == ["a", "b", "c"]

@@ -64,7 +64,7 @@ def test_what_is_the_same_question_is_asked_once(tmp_path: Path) -> None:
         CanonicalQuestion.of("a/b", Mode.NON_PERSISTENT, None),
     }
     assert [question.line for question in loaded.questions] == sorted(q.line for q in loaded.questions)
-    assert (loaded.rows, loaded.duplicates, loaded.times_asked) == (4, 1, 12)
+    assert (loaded.rows, loaded.duplicates, loaded.total_times) == (4, 1, 12)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_what_no_broker_evaluates_is_refused_and_fails_nothing(pattern: str) -> 
     (refused,) = loaded.refused
     assert refused.pattern == pattern
     assert refused.reason
-    assert (loaded.times_asked, loaded.duplicates) == (4, 0)
+    assert (loaded.total_times, loaded.duplicates) == (4, 0)
 
 
 @pytest.mark.parametrize(
@@ -328,19 +328,21 @@ def test_rows_of_a_pipe_are_left_for_the_build(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "reason"),
+    ("requested", "reason"),
     [
         (pa.array([2**60], pa.timestamp("us", "UTC")), "row 1: last_asked: "),
         (pa.array([2**50], pa.timestamp("us", "Nowhere/Town")), "row 1: last_asked: .*Nowhere"),
         (None, "not Parquet"),
     ],
 )
-def test_a_table_in_a_bucket_that_cannot_be_read(tmp_path: Path, asked: pa.Array | None, reason: str) -> None:
+def test_a_table_in_a_bucket_that_cannot_be_read(
+    tmp_path: Path, requested: pa.Array | None, reason: str
+) -> None:
     sink = pa.BufferOutputStream()
-    last = pa.array(["x" * 200]) if asked is None else asked
+    last = pa.array(["x" * 200]) if requested is None else requested
     pq.write_table(pa.table({"namespace": ["a/b"], "last_asked": last}), sink)
     data = bytearray(sink.getvalue().to_pybytes())
-    if asked is None:
+    if requested is None:
         data[4:60] = bytes(byte ^ 0xFF for byte in data[4:60])
     address = f"memory://{tmp_path.name}/patterns.parquet"
     addressed_file(address).write(bytes(data))

@@ -12,7 +12,7 @@ from broker_core_spark.batch.build_errors import InvalidPatterns
 from broker_core_spark.batch.questions.parse_question_row import (
     MAX_LINE,
     parse_json_line,
-    parse_last_asked,
+    parse_last_time,
     parse_question_row,
     refusal_reason,
 )
@@ -68,9 +68,9 @@ def test_why_a_pattern_is_refused() -> None:
 def test_the_time_of_the_last_question_is_utc() -> None:
     wanted = datetime(2026, 3, 1, 10, 15, tzinfo=UTC)
     for text in ("2026-03-01T10:15:00Z", "2026-03-01T11:15:00+01:00", "2026-03-01 10:15", wanted):
-        assert parse_last_asked("here", {"last_asked": text}) == wanted
-    assert parse_last_asked("here", {"last_asked": None}) is None
-    assert parse_last_asked("here", {}) is None
+        assert parse_last_time("here", {"last_asked": text}) == wanted
+    assert parse_last_time("here", {"last_asked": None}) is None
+    assert parse_last_time("here", {}) is None
 
 
 @pytest.mark.parametrize(
@@ -80,5 +80,5 @@ def test_the_time_of_the_last_question_is_utc() -> None:
 )
 def test_what_is_no_time_is_refused_with_its_place(value: object) -> None:
     with pytest.raises(InvalidPatterns, match="here: last_asked must be a time such as") as caught:
-        parse_last_asked("here", {"last_asked": value})
+        parse_last_time("here", {"last_asked": value})
     assert len(str(caught.value)) < 300

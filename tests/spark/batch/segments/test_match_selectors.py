@@ -18,7 +18,7 @@ def texts(*values: str | None) -> pa.LargeStringArray:
 def test_properties_restrict_each_kind_of_match() -> None:
     names = EncodedNames.of("a/b", "persistent", [f"orders-{number}" for number in range(10)])
     values = {"k": texts(*("x" if number % 2 else None for number in range(10)))}
-    asked = [
+    requested = [
         NameSelector(None),
         NameSelector(None, (("k", "x"),)),
         NameSelector("a/b/orders-.*", (("k", "x"),)),
@@ -26,16 +26,16 @@ def test_properties_restrict_each_kind_of_match() -> None:
         NameSelector(".*", (("k", "y"),)),
     ]
     found: dict[bytes, Any] = dict(
-        match_selectors(names, values, [(one.key, one) for one in asked], compiled_patterns())
+        match_selectors(names, values, [(one.key, one) for one in requested], compiled_patterns())
     )
     rows = {
         key: list(range(*match)) if isinstance(match, tuple) else match.tolist()
         for key, match in found.items()
     }
     assert rows == {
-        asked[0].key: list(range(10)),
-        asked[1].key: [1, 3, 5, 7, 9],
-        asked[2].key: [1, 3, 5, 7, 9],
-        asked[3].key: [1, 3],
-        asked[4].key: [],
+        requested[0].key: list(range(10)),
+        requested[1].key: [1, 3, 5, 7, 9],
+        requested[2].key: [1, 3, 5, 7, 9],
+        requested[3].key: [1, 3],
+        requested[4].key: [],
     }

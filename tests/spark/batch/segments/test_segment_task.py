@@ -176,10 +176,10 @@ def test_names_of_several_runs_are_in_order_each_once(few: int) -> None:
     store: Store = memory()
     staging = StagingArea(store.uri, f"temporary/{few}", ("k",), 1 << 20)
     names = [f"t{number:04}" for number in range(1500)]
-    behind = Random(few).sample(names, few)
+    appended = Random(few).sample(names, few)
     runs: list[SortedRun] = []
-    most = [name for name in names if name not in behind]
-    for part in (most[900:], behind[::2], most[:300], most[300:900], behind[1::2] + names[7:8]):
+    most = [name for name in names if name not in appended]
+    for part in (most[900:], appended[::2], most[:300], most[300:900], appended[1::2] + names[7:8]):
         writer = SortedRunWriter(staging)
         writer.add("a/b", "persistent", texts(*part), [texts(*part)])
         runs += writer.finish()

@@ -149,13 +149,13 @@ def test_a_task_is_told_of_the_selectors_of_its_namespaces_alone() -> None:
         "path", {(namespace, "persistent"): (0, 9) for namespace in ("a/0", "a/a", "a/b", "a/c", "b/b")}
     )
     run = namespaces({"a/a": 300, "a/b": 300, "a/c": 300})
-    told = {
+    reported = {
         assignment.segments[0].low.partition(b"\x01")[0]: {name for name, _ in assignment.selectors.places}
         for assignment in assign_tasks([run], selectors, {}, tasks=9)
     }
-    assert told[b""] >= {"a/a"}
-    assert "a/a" not in told[b"a/c"]
-    assert all("a/c" in places or head != b"a/c" for head, places in told.items())
+    assert reported[b""] >= {"a/a"}
+    assert "a/a" not in reported[b"a/c"]
+    assert all("a/c" in places or head != b"a/c" for head, places in reported.items())
 
 
 def test_segments_that_are_smaller_than_a_block_share_its_rows() -> None:

@@ -291,8 +291,8 @@ def test_random_chains_of_changes_of_a_table_with_versions(
 
 def test_a_namespace_without_topics_gets_some(spark: SparkSession, tmp_path: Path) -> None:
     path, patterns = tmp_path / "topics.parquet", tmp_path / "patterns.jsonl"
-    asked = [("a/b", None), ("new/0", None), ("new/0", "new/0/.*"), ("new/1", None)]
-    lines = ({"namespace": name, "pattern": text, "properties": {"region": "eu"}} for name, text in asked)
+    wanted = [("a/b", None), ("new/0", None), ("new/0", "new/0/.*"), ("new/1", None)]
+    lines = ({"namespace": name, "pattern": text, "properties": {"region": "eu"}} for name, text in wanted)
     patterns.write_text("".join(json.dumps(line) + "\n" for line in lines))
     rows = [
         {"name": f"persistent://a/b/{n}", "version": 1, "properties": '{"region": "eu"}'} for n in range(9)
@@ -334,11 +334,11 @@ def test_rows_of_the_asked_namespaces_are_read(spark: SparkSession, more: int) -
     from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
     frame = spark.createDataFrame(ROWS, "name string, namespace string")
-    asked = ["a/b", *(f"other/ns-{number}" for number in range(more))]
+    namespaces = ["a/b", *(f"other/ns-{number}" for number in range(more))]
 
     def read(*, column: bool, default: str | None) -> list[int]:
         namespace = F.col("namespace") if column else None
-        chosen = frame.filter(in_namespaces(F.col("name"), namespace, asked, default))
+        chosen = frame.filter(in_namespaces(F.col("name"), namespace, namespaces, default))
         return sorted(ROWS.index((row["name"], row["namespace"])) for row in chosen.collect())
 
     # Nobody can say where the last one belongs: staging says so.

@@ -278,8 +278,8 @@ def test_what_the_driver_quotes_of_an_address_is_not_even_a_cause() -> None:
     source = PostgresSource("postgresql://u:secret/db", cast(Any, None))
     with pytest.raises(InvalidCatalogue, match="no postgresql:// address") as caught, source.snapshot():
         pass
-    told = "".join(traceback.format_exception(caught.value))
-    assert "secret" not in told.replace('"postgresql://u:secret/db"', "")
+    reported = "".join(traceback.format_exception(caught.value))
+    assert "secret" not in reported.replace('"postgresql://u:secret/db"', "")
 
 
 def test_the_address_of_a_task_is_not_shown() -> None:

@@ -17,10 +17,10 @@ from broker_core_spark.serving.pass_to_next_lister import PassToNextLister
 class Log:
     id: str | None
     name: str = "catalog"
-    asked: int = 0
+    requested: int = 0
 
     async def catalog_id(self) -> str:
-        self.asked += 1
+        self.requested += 1
         if self.id is None:
             raise ListingFailed("the database is gone")
         return self.id
@@ -44,7 +44,7 @@ async def test_the_log_with_the_id_is_found_and_asked_no_more() -> None:
     for _ in range(3):
         chosen: Any = await log.find(Of())  # type: ignore[arg-type]
         assert chosen is second
-    assert (first.asked, second.asked) == (1, 1)
+    assert (first.requested, second.requested) == (1, 1)
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ async def test_a_log_that_was_not_it_is_not_asked_for_each_question() -> None:
     for _ in range(20):
         with pytest.raises(PassToNextLister):
             await looking.find(Of())  # type: ignore[arg-type]
-    assert log.asked == 1
+    assert log.requested == 1
 
 
 async def test_a_log_that_hangs_is_unreachable() -> None:
@@ -116,10 +116,10 @@ async def test_a_log_that_another_question_found_stays_found() -> None:
 
     log = Once("one")
     looking = found(log, timeout=60.0)
-    asked = [asyncio.create_task(looking.find(Of())) for _ in range(2)]  # type: ignore[arg-type]
+    requested = [asyncio.create_task(looking.find(Of())) for _ in range(2)]  # type: ignore[arg-type]
     await asyncio.sleep(0)
     first.set()
-    chosen: Any = await asked[0]
+    chosen: Any = await requested[0]
     second.set()
-    assert await asked[1] is chosen is log
+    assert await requested[1] is chosen is log
     assert await looking.find(Of()) is log

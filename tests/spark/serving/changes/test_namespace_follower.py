@@ -194,15 +194,15 @@ async def test_a_copy_from_after_the_generation_is_read_from_there() -> None:
     log.number = 9
     assert (await follower.current(log))[1].number == 9
     log.number = 7
-    asked: list[int] = []
+    requested: list[int] = []
 
     def answer(since: CatalogVersion) -> Changes:
-        asked.append(since.number)
+        requested.append(since.number)
         return Changes(since, CatalogVersion("one", 7))
 
     log.answer = answer
     assert (await follower.current(log))[1].number == 7
-    assert asked == [5]
+    assert requested == [5]
 
 
 async def test_changes_are_read_once_for_all_who_ask() -> None:

@@ -158,7 +158,7 @@ Names = dict[str, str | None]  # a full name and its team
 Step = dict[str, tuple[bool, str | None]]  # names that changed: whether they are listed now, and their team
 
 
-def asked(
+def requested(
     names: Names, mode: Mode, pattern: TopicsPattern | None, properties: Mapping[str, str]
 ) -> list[str]:
     """The answer, one name at a time."""
@@ -201,7 +201,7 @@ def test_an_answer_after_changes_is_what_matching_anew_gives(
     teams = st.sampled_from(TEAMS)
     names: Names = data.draw(st.dictionaries(full_names(), teams, max_size=20))
     properties = {} if team is None else {"team": team}
-    base = kept = answer_of(list(names), mode, asked(names, mode, pattern, properties))
+    base = kept = answer_of(list(names), mode, requested(names, mode, pattern, properties))
     known = st.one_of(full_names(), st.sampled_from(sorted(names))) if names else full_names()
     steps = data.draw(
         st.lists(st.dictionaries(known, st.tuples(st.booleans(), teams), max_size=6), min_size=1, max_size=3)
@@ -210,7 +210,7 @@ def test_an_answer_after_changes_is_what_matching_anew_gives(
     for number, step in enumerate(steps, 1):
         overlay = with_step(overlay, number, step)
         apply(names, step)
-        expected = asked(names, mode, pattern, properties)
+        expected = requested(names, mode, pattern, properties)
         # The changes since the answer before, and those since the generation, lead to the same.
         latest = overlay.matching(mode, pattern, after=number - 1)
         kept = overlay.put_into(kept, latest, properties)
@@ -232,7 +232,7 @@ def test_many_changes_of_a_long_answer(scattered: bool) -> None:
     step: Step = {name: (chosen.random() < 0.5, None) for name in chosen.sample(every, 3000)}
     overlay = with_step(Overlay.nothing(NAMESPACE, ["team"]), 1, step)
     apply(names, step)
-    expected = asked(names, Mode.PERSISTENT, pattern, {})
+    expected = requested(names, Mode.PERSISTENT, pattern, {})
     for _ in range(2):  # the second one finds the places of the names remembered
         answer = overlay.put_into(base, overlay.matching(Mode.PERSISTENT, pattern), {})
         assert_selection(answer, expected)
@@ -259,7 +259,7 @@ def test_several_answers_of_one_listing_with_several_overlays(seed: int) -> None
     for overlay, names in chosen.sample(states * 2, 6):
         for pattern in patterns:
             answer = overlay.put_into(listing.matching(pattern), overlay.matching(Mode.ALL, pattern), {})
-            assert_selection(answer, asked(names, Mode.ALL, pattern, {}))
+            assert_selection(answer, requested(names, Mode.ALL, pattern, {}))
 
 
 def test_what_is_as_before_again_is_no_change() -> None:

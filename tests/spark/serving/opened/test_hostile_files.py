@@ -37,7 +37,7 @@ from tests.support.segment_writer import SegmentWriter
 from tests.support.topics import assert_selection
 
 #: Of the namespace that has no topics one is enough: thousands of openings read them all.
-ASKED = [
+REQUESTED = [
     *(question for question in QUESTIONS if question.namespace != "t/empty"),
     CanonicalQuestion.of("t/empty", Mode.ALL, None),
     CanonicalQuestion.of("t/n", Mode.PERSISTENT, "t/n/orders-.*", {"tier": "gold"}),
@@ -58,7 +58,7 @@ def _built() -> tuple[Manifest, Files]:
     manifest = build_generation(
         store,
         CATALOGUE,
-        ASKED,
+        REQUESTED,
         catalogue_id="c",
         versions=dict.fromkeys(CATALOGUE, 7),
         properties=PROPERTIES,
@@ -228,7 +228,7 @@ def test_a_flipped_bit_of_a_text_is_found_or_harmless(kind: str) -> None:
 def test_swapped_and_foreign_files_are_refused_by_name() -> None:
     foreign = memory()
     other = build_generation(
-        foreign, {"t/n": {"persistent": ["orders-000", "other"]}}, ASKED[:1], catalogue_id="d"
+        foreign, {"t/n": {"persistent": ["orders-000", "other"]}}, REQUESTED[:1], catalogue_id="d"
     )
     contents: dict[str, bytes] = dict(made_files())
     for file in other.files:
@@ -336,9 +336,9 @@ def test_runs_that_are_spread_over_other_segments_are_refused_or_right() -> None
             writer = SegmentWriter()
             for (namespace, number), names in runs:
                 domain = DOMAIN_ORDER[number]
-                asked = required.get((namespace, domain), ())
-                picked = matches_of(names, asked, PROPERTIES)
-                writer.add_run(names, asked, picked)
+                requested = required.get((namespace, domain), ())
+                picked = matches_of(names, requested, PROPERTIES)
+                writer.add_run(names, requested, picked)
             written = writer.finish()
             for part in (written.names, written.postings):
                 files[part.name] = part.file.read()

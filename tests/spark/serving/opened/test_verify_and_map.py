@@ -27,13 +27,16 @@ from tests.support.generations import CATALOGUE, QUESTIONS, memory
 from tests.support.narrowed import present
 from tests.support.segment_writer import SegmentWriter
 
-ASKED = NameSelector("t/n/a.*")
+REQUESTED = NameSelector("t/n/a.*")
 #: Segments of so few bytes may begin with any name.
 EVERYWHERE = 1
 
 
 def segment(
-    store: Store, names: list[str], asked: Iterable[NameSelector] = (ASKED,), picked: Matches | None = None
+    store: Store,
+    names: list[str],
+    requested: Iterable[NameSelector] = (REQUESTED,),
+    picked: Matches | None = None,
 ) -> SegmentEntry:
     """A segment in the store: names of t/n, and what :data:`ASKED` picks (all that begin with an a)."""
     column = EncodedNames.of("t/n", "persistent", names)
@@ -42,13 +45,13 @@ def segment(
         if picked is None
         else picked
     )
-    asked = list(asked)
+    requested = list(requested)
     writer = SegmentWriter()
-    writer.add_run(column, asked, [(ASKED, rows)] if ASKED in asked else [])
+    writer.add_run(column, requested, [(REQUESTED, rows)] if REQUESTED in requested else [])
     return put_segment(store, writer)
 
 
-def opened(store: Store, segments: list[SegmentEntry], pattern: str | None = ASKED.pattern) -> Generation:
+def opened(store: Store, segments: list[SegmentEntry], pattern: str | None = REQUESTED.pattern) -> Generation:
     questions = [CanonicalQuestion.of("t/n", Mode.PERSISTENT, pattern)]
     made = write_manifest(
         store,
@@ -64,7 +67,7 @@ def opened(store: Store, segments: list[SegmentEntry], pattern: str | None = ASK
 def test_segments_that_fit_are_opened() -> None:
     store = memory()
     generation = opened(store, [segment(store, ["a1", "a2"]), segment(store, ["b1", "c1"])])
-    answer = present(generation.lookup(CanonicalQuestion.of("t/n", Mode.PERSISTENT, ASKED.pattern)))
+    answer = present(generation.lookup(CanonicalQuestion.of("t/n", Mode.PERSISTENT, REQUESTED.pattern)))
     assert answer.selection.names.to_pylist() == ["persistent://t/n/a1", "persistent://t/n/a2"]
 
 
@@ -75,10 +78,10 @@ def test_segments_that_overlap_are_refused() -> None:
 
 
 def test_a_segment_that_was_asked_something_else_is_refused() -> None:
-    for asked in ((), (ASKED, NameSelector("t/n/b.*"))):
+    for requested in ((), (REQUESTED, NameSelector("t/n/b.*"))):
         store = memory()
         with pytest.raises(InvalidGeneration, match="asked other patterns"):
-            opened(store, [segment(store, ["a1"], asked)])
+            opened(store, [segment(store, ["a1"], requested)])
     store = memory()
     with pytest.raises(InvalidGeneration, match="asked other patterns"):
         opened(store, [segment(store, ["a1"])], "t/n/b.*")
@@ -103,7 +106,7 @@ def test_runs_other_than_the_manifest_s_are_refused() -> None:
             catalogue_id="c",
             versions={"t/n": 1, "t/n-1": 1},
             segments=[entry],
-            questions=[CanonicalQuestion.of("t/n", Mode.PERSISTENT, ASKED.pattern)],
+            questions=[CanonicalQuestion.of("t/n", Mode.PERSISTENT, REQUESTED.pattern)],
         )
         with pytest.raises(InvalidGeneration, match="runs") as caught:
             Generation.open(store, manifest.id)
@@ -238,20 +241,20 @@ def swapped(pick: random.Random) -> tuple[dict[str, dict[str, list[str]]], list[
         "b/tiny": {"persistent": [f"t{number}" for number in range(pick.randrange(3))]},
     }
     patterns = [None, ".*7", "a/large/orders-1.*", ".*[02468]", "b/tiny/t0", "none"]
-    asked = [
+    requested = [
         CanonicalQuestion.of(namespace, mode, pattern)
         for namespace in names
         for mode in Mode
         for pattern in patterns
     ]
-    return names, asked
+    return names, requested
 
 
 def test_a_swap_fetches_what_is_new_and_answers_as_a_whole_generation() -> None:
     """Random chains of changes of names and questions: each generation is opened upon the one before."""
     pick = random.Random(4)
     store = memory()
-    names, asked = swapped(pick)
+    names, requested = swapped(pick)
     before: Generation | None = None
     kept = 0
     for turn in range(12):
@@ -260,7 +263,7 @@ def test_a_swap_fetches_what_is_new_and_answers_as_a_whole_generation() -> None:
             for _ in range(turn % 4):
                 orders[pick.randrange(len(orders))] = f"orders-{pick.randrange(10_000)}-{turn}"
             names["b/tiny"]["persistent"] = [f"t{number}" for number in range(pick.randrange(4))]
-        questions = pick.sample(asked, len(asked) - 1) if turn > 5 else asked
+        questions = pick.sample(requested, len(requested) - 1) if turn > 5 else requested
         made = build_generation(
             store, names, questions, catalogue_id="c", versions=dict.fromkeys(names, turn), segment_bytes=4096
         )
@@ -290,14 +293,14 @@ def test_a_swap_fetches_what_is_new_and_answers_as_a_whole_generation() -> None:
 
 def test_what_is_kept_is_checked_against_the_new_manifest_and_now_and_then_against_the_store() -> None:
     store = memory()
-    names, asked = swapped(random.Random(1))
+    names, requested = swapped(random.Random(1))
 
     def made(questions: list[CanonicalQuestion], version: int, **more: Any) -> Manifest:
         return build_generation(
             store, names, questions, catalogue_id="c", versions=dict.fromkeys(names, version), **more
         )
 
-    first = made(asked, 1, segment_bytes=4096)
+    first = made(requested, 1, segment_bytes=4096)
     generation = Generation.open(store, first.id)
     assert len(first.segments) > 3
 
@@ -307,7 +310,7 @@ def test_what_is_kept_is_checked_against_the_new_manifest_and_now_and_then_again
 
     same = replace(first, namespaces=dict.fromkeys(names, 2))
     assert opened_upon(same).manifest.topics == first.topics
-    fewer = [question for question in asked if question.selector.pattern != ".*7"]
+    fewer = [question for question in requested if question.selector.pattern != ".*7"]
     others = made(fewer, 3, segment_bytes=4096)
     lies = {
         "asked other patterns": replace(first, questions=others.questions, question_count=len(fewer)),

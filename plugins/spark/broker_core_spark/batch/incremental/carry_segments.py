@@ -40,7 +40,7 @@ from broker_core_spark.batch.staging.sorted_runs import joined_names
 from broker_core_spark.errors import DamagedFile, InvalidGeneration, StoreFailed
 from broker_core_spark.format import (
     NAMES,
-    NOTHING_ASKED,
+    NO_SELECTORS,
     FileEntry,
     FramedFile,
     Manifest,
@@ -268,7 +268,7 @@ class _Carrying:
             patch = replace(
                 patch,
                 added=StoredPostings(
-                    *place, NOTHING_ASKED.digest, len(names), made.entries, made.joined_words
+                    *place, NO_SELECTORS.digest, len(names), made.entries, made.joined_words
                 ),
                 dropped=frozenset(key for key, _ in added).intersection(before),
             )

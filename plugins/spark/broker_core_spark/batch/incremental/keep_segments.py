@@ -76,9 +76,9 @@ def keep_segments(
         digests = (read_build_record(store, manifest.id) or {}).get("digests")
     shares = equal_shares(numbers, work, partitions or max(2, round(sum(work) / _TASK_WORK)))
     folder = f"{staging.folder}-keep-{uuid.uuid4().hex}"
-    asked = stage_selectors(store, f"{folder}-now", now)
-    known = asked if before == now else stage_selectors(store, f"{folder}-before", before)
-    staged = [known, asked, stage_selectors(store, f"{folder}-added", added)]
+    wanted = stage_selectors(store, f"{folder}-now", now)
+    known = wanted if before == now else stage_selectors(store, f"{folder}-before", before)
+    staged = [known, wanted, stage_selectors(store, f"{folder}-added", added)]
     every = reuse.previous.ranges
     work_of: list[dict[str, Any]] = []
     for share in shares:

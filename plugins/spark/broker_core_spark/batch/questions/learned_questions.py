@@ -34,7 +34,7 @@ def leave_learned(store: Store, number: int, loaded: LoadedQuestions) -> None:
     """Leave the learned questions of publication ``number`` for the next build. Writes nothing if there are none."""
     now = datetime.now(UTC)  # a clock that is ahead must not keep a question for ever
     newest = sorted(
-        ((min(asked, now), loaded.times[question], question) for question, asked in loaded.learned.items()),
+        ((min(last, now), loaded.times[question], question) for question, last in loaded.learned.items()),
         key=lambda item: (-item[0].timestamp(), -item[1], item[2].line),
     )
     lines = [
@@ -45,11 +45,11 @@ def leave_learned(store: Store, number: int, loaded: LoadedQuestions) -> None:
                 "pattern": question.selector.pattern,
                 "properties": dict(question.selector.properties),
                 "count": times,
-                "last_asked": asked.isoformat(timespec="seconds"),
+                "last_asked": last.isoformat(timespec="seconds"),
             }
         )
         + b"\n"
-        for asked, times, question in newest[:MOST_LEARNED]
+        for last, times, question in newest[:MOST_LEARNED]
     ]
     if lines:
         write_learned(store, number, b"".join(lines))

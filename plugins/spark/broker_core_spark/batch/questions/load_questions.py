@@ -17,7 +17,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
@@ -32,7 +32,7 @@ from broker_core_spark.batch.progress.progress import SparkJob
 from broker_core_spark.batch.questions.parse_question_row import (
     ROW_KEYS,
     parse_json_line,
-    parse_last_asked,
+    parse_last_time,
     parse_question_row,
     refusal_reason,
 )
@@ -83,7 +83,7 @@ class RefusedPattern:
 class LoadedQuestions:
     """The questions of a source (sorted, each once), the refused ones, and the number of rows.
 
-    ``times_asked`` adds up the ``count`` of the rows (1 without a count), ``times`` has it for each question,
+    ``total_times`` adds up the ``count`` of the rows (1 without a count), ``times`` has it for each question,
     ``refused_times`` for each refused one that an earlier build may have precomputed. ``duplicates`` are the rows with
     the question of another row. ``learned`` has the last time of each learned question. ``kept`` of them come from an
     earlier build alone. ``forgotten`` rows were asked too long ago. ``ignored`` has the rows with each property that
@@ -93,7 +93,7 @@ class LoadedQuestions:
     questions: tuple[CanonicalQuestion, ...]
     refused: tuple[RefusedPattern, ...]
     rows: int
-    times_asked: int = 0
+    total_times: int = 0
     duplicates: int = 0
     times: Mapping[CanonicalQuestion, int] = field(default_factory=dict)
     learned: Mapping[CanonicalQuestion, datetime] = field(default_factory=dict)
@@ -234,7 +234,7 @@ def _refused(max_length: int | None, batches: Iterable[pa.RecordBatch]) -> Itera
 
 
 #: Namespace, mode, raw pattern and selecting properties of rows.
-_Asked = tuple[str, Mode, str | None, tuple[tuple[str, str], ...]]
+_RawQuestion = tuple[str, Mode, str | None, tuple[tuple[str, str], ...]]
 
 
 class _FoundQuestions:
@@ -245,10 +245,10 @@ class _FoundQuestions:
     ) -> None:
         self._keys = property_keys
         self._strict = strict
-        self._oldest = oldest
+        self._oldest = oldest or datetime.min.replace(tzinfo=UTC)
         # By question: the number of rows (0 if only an earlier build has it), how often it was asked, and the last time
         # if known.
-        self._asked: dict[_Asked, tuple[int, int, datetime | None]] = {}
+        self._found: dict[_RawQuestion, tuple[int, int, datetime | None]] = {}
         self._rows = self._forgotten = 0
         # Rows with each property that selects nothing, the number of these rows, the first one's place.
         self._ignored: Counter[str] = Counter()
@@ -258,30 +258,30 @@ class _FoundQuestions:
     @property
     def patterns(self) -> list[str]:
         """The raw patterns, each once."""
-        return list(dict.fromkeys(asked[2] for asked in self._asked if asked[2] is not None))
+        return list(dict.fromkeys(question[2] for question in self._found if question[2] is not None))
 
     def add(self, place: str, row: object) -> None:
         """One row of a source."""
         self._rows += 1
         if self._rows > MAX_QUESTIONS:
             raise InvalidPatterns(f"{place}: more than {MAX_QUESTIONS} questions")
-        asked, last = self._parsed(place, row, ignores=True)
-        if last is not None and self._is_old(last):
+        question, last = self._parsed(place, row, ignores=True)
+        if last is not None and last < self._oldest:
             self._forgotten += 1
             return
-        rows, times, before = self._asked.get(asked, (0, 0, None))
+        rows, times, before = self._found.get(question, (0, 0, None))
         newest = max((when for when in (last, before) if when is not None), default=None)
-        self._asked[asked] = rows + 1, times + _times(row), newest
+        self._found[question] = rows + 1, times + _times(row), newest
 
     def keep(self, place: str, row: object) -> None:
         """One learned question of an earlier build, after all rows of sources.
 
         A pattern that is refused by now is no question any more.
         """
-        asked, last = self._parsed(place, row, ignores=self._keys is None)
-        if last is not None and not self._is_old(last):
-            rows, times, before = self._asked.get(asked, (0, _times(row), None))
-            self._asked[asked] = rows, times, last if before is None else max(last, before)
+        question, last = self._parsed(place, row, ignores=self._keys is None)
+        if last is not None and last >= self._oldest:
+            rows, times, before = self._found.get(question, (0, _times(row), None))
+            self._found[question] = rows, times, last if before is None else max(last, before)
 
     def check_properties(self) -> None:
         """Raise :exc:`InvalidPatterns` if nobody said which properties select, in ``strict`` for others too."""
@@ -305,7 +305,7 @@ class _FoundQuestions:
         refused: dict[RefusedPattern, None] = {}
         refused_times: Counter[CanonicalQuestion] = Counter()
         times_refused = refused_rows = kept = 0
-        for (namespace, mode, pattern, pairs), (rows, count, last) in self._asked.items():
+        for (namespace, mode, pattern, pairs), (rows, count, last) in self._found.items():
             reason = None if pattern is None else reasons.get(pattern)
             try:
                 question = CanonicalQuestion.of(namespace, mode, pattern, dict(pairs))
@@ -342,7 +342,7 @@ class _FoundQuestions:
             self._ignored,
         )
 
-    def _parsed(self, place: str, row: object, *, ignores: bool) -> tuple[_Asked, datetime | None]:
+    def _parsed(self, place: str, row: object, *, ignores: bool) -> tuple[_RawQuestion, datetime | None]:
         """The question of a row and its last time. With ``ignores`` properties that select nothing are noted."""
         namespace, mode, pattern, properties = parse_question_row(place, row)
         keys = set(self._keys or ())
@@ -352,10 +352,7 @@ class _FoundQuestions:
             self._ignoring_place = self._ignoring_place or place
             self._ignored.update(ignored)
         pairs = tuple(sorted((key, properties[key]) for key in keys & properties.keys()))
-        return (namespace, mode, pattern, pairs), parse_last_asked(place, row)
-
-    def _is_old(self, asked: datetime) -> bool:
-        return self._oldest is not None and asked < self._oldest
+        return (namespace, mode, pattern, pairs), parse_last_time(place, row)
 
 
 def _times(row: object) -> int:

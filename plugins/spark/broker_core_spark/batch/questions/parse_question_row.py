@@ -20,7 +20,7 @@ __all__ = [
     "MAX_LINE",
     "ROW_KEYS",
     "parse_json_line",
-    "parse_last_asked",
+    "parse_last_time",
     "parse_question_row",
     "refusal_reason",
 ]
@@ -86,7 +86,7 @@ def parse_question_row(place: str, row: object) -> tuple[str, Mode, str | None, 
         raise InvalidPatterns(f"{place}: {error}") from None
 
 
-def parse_last_asked(place: str, row: object) -> datetime | None:
+def parse_last_time(place: str, row: object) -> datetime | None:
     """The last time of the question of a row, or ``None`` if unknown. A time without a zone is UTC.
 
     Raises :exc:`InvalidPatterns` with its ``place`` for a value that is no time.

@@ -58,7 +58,7 @@ def _coverage(result: BuildResult, topics_of: Mapping[str, int]) -> str:
     topics = sum(topics_of[namespace] for namespace in covered)
     most_ignored = sorted(loaded.ignored.items(), key=lambda item: -item[1])[:_LARGEST]
     ignored = (f"{key} ({counted(count, 'question', spec=',')})" for key, count in most_ignored)
-    times = loaded.times_asked
+    times = loaded.total_times
     version = "static: it has no versions" if manifest.static else "one version of each namespace, see below"
     rows = [
         ("Generation", manifest.id),
@@ -150,12 +150,12 @@ def _namespaces(result: BuildResult, counts: Mapping[tuple[str, str], int], topi
     """A row for each namespace, those with the most topics first."""
     if not topics:
         return _NONE
-    asked = Counter(question.namespace for question in result.totals.questions)
+    questions_of = Counter(question.namespace for question in result.totals.questions)
     names = sorted(topics, key=lambda name: (-topics[name], name))
     lines = []
     for name in names[:_MOST_ROWS]:
         version = result.manifest.namespaces[name]
-        numbers = [*(counts.get((name, domain), 0) for domain in _DOMAINS), asked[name]]
+        numbers = [*(counts.get((name, domain), 0) for domain in _DOMAINS), questions_of[name]]
         cells = "".join(f'<td class="number">{number:,}</td>' for number in numbers)
         lines.append(f"<tr>{_cell(name)}{_cell('-' if version is None else str(version))}{cells}</tr>")
     rest = f'<p class="none">And {len(names) - len(lines):,} more.</p>' if len(names) > len(lines) else ""

@@ -108,16 +108,16 @@ def _rows(result: BuildResult) -> Iterator[tuple[Any, ...]]:
     removed = () if differences is None else differences.removed
     for total, had, new in zip(totals, before, added, strict=True):
         known = (total.count, None if had == UNKNOWN else had, total.topics_hash)
-        yield *_asked(total.question), *known, _ADDED if new else _PRECOMPUTED, None
+        yield *_cells(total.question), *known, _ADDED if new else _PRECOMPUTED, None
     for questions, state in ((removed, _REMOVED), (result.left_out, _LEFT_OUT)):
         for question in questions:
-            yield *_asked(question), None, None, "", state, None
+            yield *_cells(question), None, None, "", state, None
     for one in result.refused:
-        asked = (one.namespace, one.mode, one.pattern, _properties(one.properties))
-        yield *asked, None, None, "", _REFUSED, one.reason
+        cells = (one.namespace, one.mode, one.pattern, _properties(one.properties))
+        yield *cells, None, None, "", _REFUSED, one.reason
 
 
-def _asked(question: CanonicalQuestion) -> tuple[Any, ...]:
+def _cells(question: CanonicalQuestion) -> tuple[Any, ...]:
     selector = question.selector
     return question.namespace, question.mode.name, selector.pattern, _properties(selector.properties)
 

@@ -152,7 +152,7 @@ def merge_parts(
 ) -> list[SegmentResult]:
     """Do the work of one numbered task: the segments whose postings are joined."""
     segments, selectors = work
-    asked = selectors.keys(store)
+    keys = selectors.keys(store)
     with SegmentPuts(store) as puts:
         for one in segments:
             made = one.segment
@@ -160,7 +160,7 @@ def merge_parts(
                 read_postings(pa.py_buffer(store.get_range(path, start, stop)), path)
                 for path, start, stop in one.parts
             ]
-            written = merge_postings(made.entry.runs, files, asked)
+            written = merge_postings(made.entry.runs, files, keys)
             entry = replace(made.entry, postings=written.entry)
             puts.add(replace(made, entry=entry), [written])
         return list(puts.finish())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,26 +52,25 @@ class QuestionTotals(Sequence[QuestionTotal]):
 
 
 def question_totals(
-    questions: Iterable[CanonicalQuestion], tallies: Mapping[tuple[str, str], Array]
+    questions: Sequence[CanonicalQuestion], tallies: Mapping[tuple[str, str], Array]
 ) -> QuestionTotals:
     """The totals of the questions, in their order, from the tallies of selectors by namespace and domain."""
-    asked = list(questions)
     rows = {
         place: {key: row for row, key in enumerate(split_keys(column["key"]))}
         for place, column in tallies.items()
     }
     parts: list[tuple[int, tuple[str, str], int]] = []
-    for number, question in enumerate(asked):
+    for number, question in enumerate(questions):
         key = question.selector.key
         for domain in question.domains:
             row = rows.get((question.namespace, domain), {}).get(key)
             if row is not None:
                 parts.append((number, (question.namespace, domain), row))
-    counts, crcs = np.zeros(len(asked), np.int64), np.zeros(len(asked), np.uint32)
+    counts, crcs = np.zeros(len(questions), np.int64), np.zeros(len(questions), np.uint32)
     if parts:
         numbers = np.array([number for number, _, _ in parts])
         found = np.array([tallies[place][row] for _, place, row in parts])
         starts = np.flatnonzero(np.diff(numbers, prepend=-1))
         counts[numbers[starts]] = np.add.reduceat(found["count"], starts)
         crcs[numbers[starts]], _ = EncodedNames.joined_crcs(found["crc"], found["joined"], starts)
-    return QuestionTotals(asked, counts, crcs)
+    return QuestionTotals(questions, counts, crcs)

@@ -111,7 +111,7 @@ class _Making:
     assignment: TaskAssignment
     puts: SegmentPuts
     #: Reads the group's selectors of a (namespace, domain) once.
-    asked: Callable[[tuple[str, str]], tuple[KeyedSelectors, SelectorKeys]]
+    selectors_of: Callable[[tuple[str, str]], tuple[KeyedSelectors, SelectorKeys]]
     compiled: Compiled = field(default_factory=compiled_patterns)
     tallies: TallyWriter = field(default_factory=TallyWriter)
     spans: list[tuple[int, int]] = field(default_factory=list)
@@ -169,7 +169,7 @@ class _Making:
             values = {
                 key: column[low:high] for key, column in zip(property_keys, rows.columns[1:], strict=True)
             }
-            selectors, every = self.asked((namespace, domain))
+            selectors, every = self.selectors_of((namespace, domain))
             own: list[_Piece] = []
             bounds = [0]
             for piece in pieces[ahead:]:

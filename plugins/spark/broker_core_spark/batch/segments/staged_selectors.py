@@ -14,7 +14,7 @@ from functools import cache, partial
 from typing import Final
 
 from broker_core_spark.batch.staging.order_keys import end_of_namespace, first_of_namespace
-from broker_core_spark.format import NOTHING_ASKED, NameSelector, SegmentEntry, SelectorKeys, line_key
+from broker_core_spark.format import NO_SELECTORS, NameSelector, SegmentEntry, SelectorKeys, line_key
 from broker_core_spark.store import Store
 
 __all__ = ["KeptSelectors", "KeyedSelectors", "StagedSelectors", "stage_selectors"]
@@ -93,7 +93,7 @@ class KeptSelectors:
         places = {(namespace, domain) for namespace, domain, _ in entry.runs}
         return any(
             place in self._added.places
-            or self.before.get(place, NOTHING_ASKED) != self.now.get(place, NOTHING_ASKED)
+            or self.before.get(place, NO_SELECTORS) != self.now.get(place, NO_SELECTORS)
             for place in places
         )
 

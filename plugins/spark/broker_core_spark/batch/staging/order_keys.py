@@ -33,7 +33,7 @@ KeyRanges = Sequence[tuple[bytes, bytes]]
 #: After the namespace in a key.
 NAMESPACE_END: Final = b"\x01"
 #: After every key with the same beginning: no key has two of these bytes in a row.
-_BEHIND_ALL: Final = b"\xff\xff"
+_AFTER_ALL: Final = b"\xff\xff"
 
 
 def order_key(namespace: str, domain: str, names: pa.LargeStringArray) -> pa.LargeBinaryArray:
@@ -81,7 +81,7 @@ def namespace_ranges(keys: pa.LargeBinaryArray) -> Iterator[tuple[str, str, int,
     while low < len(keys):
         first = key_at(keys, low)
         head = first[: first.index(NAMESPACE_END) + 2]
-        high = first_row(keys, head + _BEHIND_ALL, low)
+        high = first_row(keys, head + _AFTER_ALL, low)
         namespace, domain = _parsed(head)
         yield namespace, domain, low, high
         low = high
@@ -107,8 +107,8 @@ def segment_ids(cuts: Sequence[bytes] | pa.LargeBinaryArray, keys: pa.LargeBinar
     high = np.full(len(keys), len(cuts), np.int64)
     while (low < high).any():
         middle = np.minimum((low + high) // 2, len(cuts) - 1)
-        not_behind = pc.less_equal(column.take(pa.array(middle)), keys).to_numpy(zero_copy_only=False)
+        not_after = pc.less_equal(column.take(pa.array(middle)), keys).to_numpy(zero_copy_only=False)
         searching = low < high
-        low = np.where(searching & not_behind, middle + 1, low)
-        high = np.where(searching & ~not_behind, middle, high)
+        low = np.where(searching & not_after, middle + 1, low)
+        high = np.where(searching & ~not_after, middle, high)
     return low

@@ -60,7 +60,7 @@ class NamespaceFollower:
         """The changes up to a state that the catalogue had after this call. Raises :exc:`PassToNextLister`."""
         if self.ended is not None:
             raise PassToNextLister(*self.ended)
-        asked_at = asyncio.get_running_loop().time()
+        requested_at = asyncio.get_running_loop().time()
         known = self.version
         try:
             now = log.version_now(self._namespace)
@@ -75,7 +75,7 @@ class NamespaceFollower:
             ) from None
         except ListingFailed as error:
             raise PassToNextLister("unreachable", str(error)) from error
-        self.current_at = max(self.current_at, asked_at)
+        self.current_at = max(self.current_at, requested_at)
         return self.overlay, self.version
 
     async def _move(self, log: ChangeLog, now: CatalogVersion, known: CatalogVersion) -> None:

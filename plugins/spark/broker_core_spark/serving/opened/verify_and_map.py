@@ -116,7 +116,7 @@ def verify_and_map(
         if sum(counts) > _MOST_NAMES:
             raise InvalidGeneration(manifest.entry.name, f"{namespace} has more than {_MOST_NAMES} names")
     total = max(1, sum(segment.postings.size for segment in manifest.segments))
-    behind: NamePlace | None = None
+    preceding: NamePlace | None = None
     random = Random(checks.seed)  # noqa: S311 (a sample; without a seed of the system's)
     former = {entry.files: one for entry, one in before.segments.items()}
     segments: dict[SegmentEntry, VerifiedSegment] = {}
@@ -126,10 +126,10 @@ def verify_and_map(
             first = names.count
             known = before.segments.get(entry)
             if known is not None and random.random() >= checks.again:
-                runs.check_again(number, known.postings, behind)
+                runs.check_again(number, known.postings, preceding)
                 names.add(FieldParts.of([before.names.slice(known.first, entry.names)]))
                 segments[entry] = replace(known, first=first)
-                behind = known.last
+                preceding = known.last
                 continue
             patched = _patched(store, entry, directory, runs.keys, before.names, former) if former else None
             if patched is None:
@@ -140,7 +140,7 @@ def verify_and_map(
                 found = segment_runs(entry, fetched, postings)
             else:
                 postings, found = patched.postings, patched.runs(names)
-            for at, run in enumerate(runs.runs(number, postings, found, behind=behind)):
+            for at, run in enumerate(runs.runs(number, postings, found, preceding=preceding)):
                 selectors = runs.selectors.get((run.namespace, run.domain), ())
                 if patched is None:
                     _check_hashes(run, random, checks.hashed_bytes * entry.postings.size // total)
@@ -148,8 +148,8 @@ def verify_and_map(
                     rematch_sample(run, selectors, random, checks.rematched)
                 else:
                     rematch_sample(run, selectors, random, checks.rematched // _OF_PATCHED, patched.came(at))
-            behind = last_place(run)
-            segments[entry] = VerifiedSegment(first, behind, postings)
+            preceding = last_place(run)
+            segments[entry] = VerifiedSegment(first, preceding, postings)
         return MappedFiles(names.column(0), _lines(lines), segments)
 
 
@@ -172,7 +172,7 @@ def _patched(
     store: Store,
     entry: SegmentEntry,
     directory: str | None,
-    asked: Mapping[tuple[str, str], SelectorKeys],
+    selectors: Mapping[tuple[str, str], SelectorKeys],
     before: pa.LargeBinaryArray,
     former: Mapping[tuple[str, str], VerifiedSegment],
 ) -> _PatchedSegment | None:
@@ -198,7 +198,7 @@ def _patched(
         runs[run.namespace, run.domain] = (names, run)
         row += run.names
     try:
-        made, file = patched_segment(patches, entry, runs, asked)
+        made, file = patched_segment(patches, entry, runs, selectors)
     except InvalidGeneration:
         return None
     with file.file, PrivateFile(directory) as private:
