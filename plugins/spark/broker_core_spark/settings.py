@@ -86,8 +86,3 @@ class SparkSettings(BaseModel):
     def serves_as_built(self) -> bool:
         """Whether a generation may be served that no change log brings up to date."""
         return self.static or self.max_age is not None
-
-    @property
-    def longest_stale(self) -> float | None:
-        """Seconds of age that a stale answer may have, or ``None``: no answer may be stale."""
-        return self.max_stale if self.on_failure == "stale" else None

@@ -88,24 +88,41 @@ class ServingMetrics(Collector):
     def collect(self) -> Iterator[Metric]:
         """All metrics."""
         counts, refresher = self._counts, self._refresher
-        for name, text, label, values in (
-            ("answers", "Questions that were answered, by outcome.", "outcome", counts.answers),
-            ("passed", "Questions left to the next lister, by reason.", "reason", counts.passed),
-            ("checks", "Generations that were checked wholly, by result.", "result", counts.checks),
+        last_hour = dict(zip(("answered", "passed"), counts.last_hour(), strict=True))
+        for family, name, text, label, values in (
+            (
+                CounterMetricFamily,
+                "answers",
+                "Questions that were answered, by outcome.",
+                "outcome",
+                counts.answers,
+            ),
+            (
+                CounterMetricFamily,
+                "passed",
+                "Questions left to the next lister, by reason.",
+                "reason",
+                counts.passed,
+            ),
+            (
+                CounterMetricFamily,
+                "checks",
+                "Generations that were checked wholly, by result.",
+                "result",
+                counts.checks,
+            ),
+            (
+                GaugeMetricFamily,
+                "last_hour_questions",
+                "Questions of the last hour: answered here, or passed on.",
+                "outcome",
+                last_hour,
+            ),
         ):
-            counter = CounterMetricFamily(f"{PREFIX}{name}", text, labels=[label])
+            metric = family(f"{PREFIX}{name}", text, labels=[label])
             for value, count in values.items():
-                counter.add_metric([value], count)
-            yield counter
-        answered, passed = counts.last_hour()
-        hour = GaugeMetricFamily(
-            f"{PREFIX}last_hour_questions",
-            "Questions of the last hour: answered here, or passed on.",
-            labels=["outcome"],
-        )
-        hour.add_metric(["answered"], answered)
-        hour.add_metric(["passed"], passed)
-        yield hour
+                metric.add_metric([value], count)
+            yield metric
         for name, text, figure in (
             (
                 "refused",

@@ -198,8 +198,8 @@ class ServedGeneration:
         )
 
     def _may_be_stale(self, follower: NamespaceFollower) -> bool:
-        longest = self._settings.longest_stale
-        return longest is not None and asyncio.get_running_loop().time() - follower.current_at <= longest
+        age = asyncio.get_running_loop().time() - follower.current_at
+        return self._settings.on_failure == "stale" and age <= self._settings.max_stale
 
     async def warm(self, namespaces: list[str]) -> None:
         """Read the changes of these namespaces before questions wait for them."""
