@@ -73,11 +73,11 @@ def test_carried_postings_equal_those_of_all_names(monkeypatch: pytest.MonkeyPat
         selectors = {PLACE: SelectorKeys.of(keys)}
         runs = [(*PLACE, len(new))]
         parts, hashes = carried_postings(former, moved, gained, new)
-        made = merge_postings(runs, [[part] for part in parts], selectors)
+        made = merge_postings(runs, parts, selectors)
         for part, again in zip(parts, carried_postings(former, moved, gained, hashes)[0], strict=True):
             assert (part.entries == again.entries).all()
             assert (part.words == again.words).all()
-        whole = merge_postings(runs, [[stored(new, picked(sorted([*left, *came])))]], selectors)
+        whole = merge_postings(runs, [stored(new, picked(sorted([*left, *came])))], selectors)
         assert made.name == whole.name, turn
         read = read_postings(pa.py_buffer(made.file.read()), made.name)
         assert read[0].names == len(new)

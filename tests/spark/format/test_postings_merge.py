@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from random import Random
 
 import numpy as np
@@ -48,7 +49,8 @@ def part_of(keys: Sequence[bytes], namespaces: Sequence[str] = tuple(NAMES)) -> 
         return read_postings(pa.py_buffer(file.read()), "part")
 
 
-def merged(parts: Sequence[Sequence[StoredPostings]], requested: Sequence[bytes] = KEYS) -> bytes:
+def merged(files: Sequence[Sequence[StoredPostings]], requested: Sequence[bytes] = KEYS) -> bytes:
+    parts = chain.from_iterable(files)
     made = merge_postings(RUNS, parts, dict.fromkeys(REQUESTED, SelectorKeys.of(requested)))
     with made.file as file:
         return file.read()
@@ -84,6 +86,6 @@ def test_parts_that_do_not_fit_are_refused() -> None:
     with pytest.raises(ValueError, match="two parts have postings of the same selector"):
         merged([part_of(KEYS), part_of(KEYS[4:5])])
     with pytest.raises(ValueError, match="another number of names"):
-        merge_postings([("a/b", "persistent", 91)], [part_of(KEYS, ["a/b"])], REQUESTED)
+        merge_postings([("a/b", "persistent", 91)], part_of(KEYS, ["a/b"]), REQUESTED)
     with pytest.raises(ValueError, match="none of the segment's runs"):
-        merge_postings(RUNS[:1], [part_of(KEYS)], REQUESTED)
+        merge_postings(RUNS[:1], part_of(KEYS), REQUESTED)

@@ -6,7 +6,7 @@ were divided.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -22,19 +22,18 @@ __all__ = ["joined_postings", "merge_postings"]
 
 def merge_postings(
     runs: Sequence[tuple[str, str, int]],
-    parts: Sequence[Sequence[StoredPostings]],
+    parts: Iterable[StoredPostings],
     selectors: Mapping[tuple[str, str], SelectorKeys],
 ) -> FramedFile:
     """The postings file of a segment with ``runs`` (namespace, domain, names), as the manifest has them.
 
-    ``parts`` are files with any of these runs. Entries whose keys are not in ``selectors``, which has the keys of all
+    ``parts`` are of any of these runs. Entries whose keys are not in ``selectors``, which has the keys of all
     selectors by (namespace, domain), are left out. Raises :exc:`ValueError` if parts do not fit the runs or each other.
     """
     writer = PostingsWriter()
     by_place: dict[tuple[str, str], list[StoredPostings]] = {}
-    for part in parts:
-        for postings in part:
-            by_place.setdefault((postings.namespace, postings.domain), []).append(postings)
+    for postings in parts:
+        by_place.setdefault((postings.namespace, postings.domain), []).append(postings)
     for namespace, domain, names in runs:
         found = by_place.pop((namespace, domain), [])
         if any(postings.names != names for postings in found):

@@ -233,7 +233,7 @@ def patched_segment(
         file = writer.finish()
         if file.entry != FileEntry(successor.name, successor.size):
             raise ValueError("the names that it makes have another checksum")
-        merged = merge_postings(writer.runs, [[part] for *_, parts in made for part in parts], selectors)
+        merged = merge_postings(writer.runs, [part for *_, parts in made for part in parts], selectors)
         if merged.entry != successor.postings:
             merged.file.close()
             raise ValueError("the postings that it makes have another checksum")

@@ -284,7 +284,7 @@ class _Carrying:
         if names or self.selectors.changed(entry):
             places = tuple((*run.patch.place, len(run.names)) for run in runs)
             postings = merge_postings(
-                places, [[part] for run in runs for part in run.parts], self.selectors.now
+                places, [part for run in runs for part in run.parts], self.selectors.now
             )
             stored = read_postings(pa.py_buffer(postings.file.read()), postings.name)
             postings.file.seek(0)

@@ -156,11 +156,12 @@ def merge_parts(
     with SegmentPuts(store) as puts:
         for one in segments:
             made = one.segment
-            files = [
-                read_postings(pa.py_buffer(store.get_range(path, start, stop)), path)
+            parts = [
+                postings
                 for path, start, stop in one.parts
+                for postings in read_postings(pa.py_buffer(store.get_range(path, start, stop)), path)
             ]
-            written = merge_postings(made.entry.runs, files, keys)
+            written = merge_postings(made.entry.runs, parts, keys)
             entry = replace(made.entry, postings=written.entry)
             puts.add(replace(made, entry=entry), [written])
         return list(puts.finish())
