@@ -88,7 +88,7 @@ def test_changes_that_are_not_known(lake: Any) -> None:
 
     def refused(reason: str, since: str = since, version: int | None = None) -> None:
         with pytest.raises(NothingToKeep, match=reason):
-            pin_delta(lake, "topics", version).changed_rows(since)
+            present(pin_delta(lake, "topics", version).changed_rows)(since)
 
     refused("another table", "iceberg 20 1")
     refused("of version 2, and this is 1", version=1)

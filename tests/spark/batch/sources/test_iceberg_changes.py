@@ -11,6 +11,7 @@ import pytest
 
 from broker_core_spark.batch.build_errors import NothingToKeep
 from broker_core_spark.batch.sources.iceberg_changes import pin_iceberg
+from tests.support.narrowed import present
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -98,7 +99,7 @@ def test_tables_without_a_known_snapshot(lake: Any) -> None:
 )
 def test_changes_that_are_not_known(lake: Any, since: str, reason: str) -> None:
     with pytest.raises(NothingToKeep, match=reason):
-        pin_iceberg(lake, "topics", None).changed_rows(since)
+        present(pin_iceberg(lake, "topics", None).changed_rows)(since)
 
 
 def test_columns_that_were_changed_after_the_snapshot(lake: Any) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from broker_core.names import NamespaceName
 from broker_core.plugin_cli import BrokerUnreachable, RunningBroker
 from broker_core_spark.batch.build_errors import InvalidCatalogue
 from broker_core_spark.batch.sources import names_file
@@ -92,7 +93,7 @@ def test_a_file_of_names_has_the_rules_of_an_import(tmp_path: Path) -> None:
         '{"name": "t", "partitions": 2, "properties": {"k": "v"}}\n{"name": "non-persistent://a/b/n"}\n',
     )
     place = staging_area(tmp_path, "k")
-    with NamesSource(path, "a/b").snapshot() as snapshot:
+    with NamesSource(path, NamespaceName.parse("a/b"), str(path)).snapshot() as snapshot:
         assert (snapshot.catalogue_id, snapshot.version("t/n")) == (STATIC_ID, None)
         assert snapshot.unversioned == "a list of names has no versions"
         found = staged_names(place, snapshot.read(place))
@@ -102,5 +103,8 @@ def test_a_file_of_names_has_the_rules_of_an_import(tmp_path: Path) -> None:
         ("a/b", "non-persistent", "n"): None,
     }
     path.write_text("fine\n\n", encoding="utf-8")
-    with pytest.raises(InvalidCatalogue, match="line 2"), NamesSource(path, "a/b").snapshot():
+    with (
+        pytest.raises(InvalidCatalogue, match="line 2"),
+        NamesSource(path, NamespaceName.parse("a/b"), str(path)).snapshot(),
+    ):
         pass

@@ -9,6 +9,7 @@ import pytest
 
 from broker_core_spark.batch.build_errors import NothingToKeep
 from broker_core_spark.batch.sources.pinned_table import name_and_version, pin_column
+from tests.support.narrowed import present
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,13 +42,13 @@ def test_times_and_numbers_are_versions(spark: SparkSession) -> None:
     )
     for column in ("at", "n"):
         early, now = pin_column(frame.where("n < 2 OR n IS NULL"), column), pin_column(frame, column)
-        changed = now.changed_rows(early.stamp).collect()
+        changed = present(now.changed_rows)(early.stamp).collect()
         assert sorted(row["name"] for row in changed) == ["t-2", "t-3"]
         assert {row["_change_type"] for row in changed} == {"insert"}
         assert sorted(row["name"] for row in now.rows.collect()) == ["never", "t-0", "t-2", "t-3"]
         with pytest.raises(NothingToKeep, match="a later state"):
-            early.changed_rows(now.stamp)
+            present(early.changed_rows)(now.stamp)
     with pytest.raises(NothingToKeep, match="of another table"):
-        pin_column(frame, "n").changed_rows(pin_column(frame, "at").stamp)
+        present(pin_column(frame, "n").changed_rows)(pin_column(frame, "at").stamp)
     empty = pin_column(frame.where("name = ''"), "n")
-    assert pin_column(frame, "n").changed_rows(empty.stamp).count() == 4
+    assert present(pin_column(frame, "n").changed_rows)(empty.stamp).count() == 4

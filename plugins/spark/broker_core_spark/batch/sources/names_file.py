@@ -8,6 +8,7 @@ import json
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
@@ -24,16 +25,16 @@ __all__ = ["NamesSource", "ServerSource"]
 _PAGE: Final = 10_000  # names, the most of a page of /v1
 
 
+@dataclass(frozen=True, slots=True)
 class NamesSource(CatalogueSource):
     """A static catalogue: a file of names, one a line, or of JSON lines with properties.
 
-    The rules are as in ``broker-core topics import``. Errors name it by ``shown``, its path by default.
+    The rules are as in ``broker-core topics import``. Errors name it by ``shown``.
     """
 
-    def __init__(self, path: Path, namespace: str, *, shown: str | None = None) -> None:
-        self._path = path
-        self._shown = shown or str(path)
-        self._namespace = NamespaceName.parse(namespace)
+    path: Path
+    namespace: NamespaceName
+    shown: str
 
     @contextmanager
     def snapshot(self) -> Iterator[CatalogueSnapshot]:
@@ -41,27 +42,27 @@ class NamesSource(CatalogueSource):
         with tempfile.TemporaryDirectory(prefix="broker-core-spark-") as folder:
             try:
                 with SqliteCatalog(Path(folder) / "names.sqlite", create=True) as catalog:
-                    with self._path.open("rb") as lines:
-                        repeats = import_topics(catalog, self._namespace, lines).repeats
+                    with self.path.open("rb") as lines:
+                        repeats = import_topics(catalog, self.namespace, lines).repeats
                     with catalog.state() as state:
                         yield EmbeddedSnapshot(
                             state, {}, STATIC_ID, "a list of names has no versions", repeats
                         )
             except CatalogError as error:
-                raise InvalidCatalogue(f"{self._shown}: {error}") from error
+                raise InvalidCatalogue(f"{self.shown}: {error}") from error
             except OSError as error:
-                raise InvalidCatalogue(f"Cannot read {self._shown}: {error.strerror}") from error
+                raise InvalidCatalogue(f"Cannot read {self.shown}: {error.strerror}") from error
 
 
+@dataclass(frozen=True, slots=True)
 class ServerSource(CatalogueSource):
     """A static catalogue: the topics of a namespace that a server lists for the role that asks.
 
     They are read page by page over HTTP, with the properties that select topics there.
     """
 
-    def __init__(self, server: RunningBroker, namespace: str) -> None:
-        self._server = server
-        self._namespace = NamespaceName.parse(namespace)
+    server: RunningBroker
+    namespace: NamespaceName
 
     def check(self) -> None:
         """Raise :exc:`~broker_core.plugin_cli.BrokerUnreachable` unless the server lists topics of the namespace, and
@@ -79,13 +80,13 @@ class ServerSource(CatalogueSource):
                 while cursor is not None:
                     rows, cursor = self._page(_PAGE, cursor or None)
                     lines.writelines(f"{json.dumps(row)}\n" for row in rows)
-            with NamesSource(file, str(self._namespace), shown=self._server.url).snapshot() as snapshot:
+            with NamesSource(file, self.namespace, self.server.url).snapshot() as snapshot:
                 yield snapshot
 
     def _page(self, limit: int, cursor: str | None) -> tuple[list[dict[str, object]], str | None]:
         """The names with their properties, and the cursor of the next page."""
-        path = f"/v1/namespaces/{quote(str(self._namespace))}/topics?mode=all&detail=properties&limit={limit}"
-        page = self._server.json(path if cursor is None else f"{path}&cursor={quote(cursor, safe='')}")
+        path = f"/v1/namespaces/{quote(str(self.namespace))}/topics?mode=all&detail=properties&limit={limit}"
+        page = self.server.json(path if cursor is None else f"{path}&cursor={quote(cursor, safe='')}")
         try:
             rows: list[dict[str, object]] = [
                 {"name": row["name"], "properties": row["properties"]} for row in page["items"]
@@ -95,11 +96,11 @@ class ServerSource(CatalogueSource):
                 raise TypeError
         except (KeyError, TypeError):
             raise InvalidCatalogue(
-                f"{self._server.url} lists no topics as a server of this release does"
+                f"{self.server.url} lists no topics as a server of this release does"
             ) from None
         if not rows and cursor is None:
             raise InvalidCatalogue(
-                f"{self._server.url} lists no topics of {self._namespace}: the name may be wrong, or there are none "
+                f"{self.server.url} lists no topics of {self.namespace}: the name may be wrong, or there are none "
                 "for the role that asks"
             )
         return rows, following

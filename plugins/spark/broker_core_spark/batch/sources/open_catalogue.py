@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from broker_core.change_log import CatalogVersion
+from broker_core.names import NamespaceName
 from broker_core.plugin_cli import RunningBroker
 from broker_core_spark.batch.build_errors import InvalidCatalogue
 from broker_core_spark.batch.source_address import is_table, path_of
@@ -75,7 +76,7 @@ def _of_namespace(source: str | RunningBroker, namespace: str | None) -> Catalog
     if isinstance(source, RunningBroker):
         if namespace is None:
             raise InvalidCatalogue(f"{source.url} is a running server: say of which namespace by --namespace")
-        return ServerSource(source, namespace)
+        return ServerSource(source, NamespaceName.parse(namespace))
     path = path_of(source)
     if not path.exists():
         raise InvalidCatalogue(f"There is no catalogue {redacted_source(source)}")
@@ -83,7 +84,7 @@ def _of_namespace(source: str | RunningBroker, namespace: str | None) -> Catalog
         return EmbeddedSource(path)
     if namespace is None:
         raise InvalidCatalogue(f"{source} is a file of names: say of which namespace by --namespace")
-    return NamesSource(path, namespace)
+    return NamesSource(path, NamespaceName.parse(namespace), str(path))
 
 
 def check_catalogue(

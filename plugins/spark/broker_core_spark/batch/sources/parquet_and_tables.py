@@ -174,7 +174,7 @@ class TableSnapshot(CatalogueSnapshot):
     ) -> Mapping[str, Iterable[tuple[str, str]] | None]:
         stamps = {version.stamp for version in since.values()}
         stamp, _, made_by = stamps.pop().rpartition(" ")
-        if stamps or self.unversioned:
+        if stamps or self._table.changed_rows is None:
             raise NothingToKeep("the published generation is of several versions of the table")
         if made_by != self._made_by:
             raise NothingToKeep("the published generation was built with another --namespace or --where")

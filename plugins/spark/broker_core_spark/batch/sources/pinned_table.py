@@ -28,23 +28,19 @@ _LEAST: Final = -(2**63)
 _DELETED: Final = "deleted"
 
 
-def _unknown(_stamp: str) -> DataFrame:
-    raise NothingToKeep("the table has no versions")
-
-
 @dataclass(frozen=True, slots=True)
 class PinnedTable:
     """A table at one version: all ``rows``, with its columns; or at none, and why it is ``unversioned``.
 
     ``stamp`` distinguishes the version from all others of this table and of any other. ``changed_rows`` gives the rows
-    that came and went after the version of a stamp, as in column ``_change_type``. A row that was only moved to another
-    file may be among them, as one that went and came. It raises
+    that came and went after the version of a stamp, as in column ``_change_type``; it is ``None`` for a table at no
+    version. A row that was only moved to another file may be among them, as one that went and came. It raises
     :exc:`~broker_core_spark.batch.build_errors.NothingToKeep` if the table does not know.
     """
 
     rows: DataFrame
     stamp: str = ""
-    changed_rows: Callable[[str], DataFrame] = _unknown
+    changed_rows: Callable[[str], DataFrame] | None = None
     unversioned: str = ""
 
 

@@ -48,7 +48,6 @@ _PAGES: Final = 4096
 _BLOCK_BYTES: Final = 4 * 1024 * 1024  # of CSV parsed together
 _CONNECT_TIMEOUT: Final = 30.0
 _SNAPSHOT: Final = re.compile(r"[0-9A-Fa-f]+(?:-[0-9A-Fa-f]+)*")
-_NAME: Final = pa.large_string()
 #: A second @ in an address, or one after the hosts and outside an option.
 _AT: Final = re.compile(r"[a-z]+://(?:[^/?#@]*@[^/?#]*@|[^/?#]*/[^?]*@|[^/?#]*[?#][^=]*@)")
 _T = TypeVar("_T")
@@ -281,7 +280,7 @@ def _parsed(text: bytes, properties: int) -> Iterator[pa.RecordBatch]:
         read_options=pyarrow.csv.ReadOptions(use_threads=False, block_size=_BLOCK_BYTES, column_names=names),
         parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True),
         convert_options=pyarrow.csv.ConvertOptions(
-            column_types=dict.fromkeys(names, _NAME),
+            column_types=dict.fromkeys(names, pa.large_string()),
             null_values=[""],
             strings_can_be_null=True,
             quoted_strings_can_be_null=False,
