@@ -218,8 +218,6 @@ def build(
                     if source.static
                     else {name: version.number for name, version in named.items() if version}
                 )
-                catalogue_id, repeats = snapshot.catalogue_id, snapshot.repeats
-                rows_left_out = snapshot.left_out
             questions = [question for question in loaded.questions if question.namespace in versions]
             left_out = [question for question in loaded.questions if question.namespace not in versions]
             check_questions(gates, had, questions, loaded)
@@ -233,7 +231,7 @@ def build(
                 check_topics(gates, had, loaded, segments)
                 manifest = write_manifest(
                     place,
-                    catalogue_id=catalogue_id,
+                    catalogue_id=snapshot.catalogue_id,
                     static=source.static,
                     versions=versions,
                     segments=segments,
@@ -256,7 +254,7 @@ def build(
         loaded=loaded,
         left_out=tuple(left_out),
         staged=sum(sum(run.names.values()) for run in runs),
-        duplicates=repeats + sum(segment.duplicates for segment in (*made.segments, *kept.segments)),
+        duplicates=snapshot.repeats + sum(segment.duplicates for segment in (*made.segments, *kept.segments)),
         system_topics=sum(run.system for run in runs),
         segments_written=sum(segment.new for segment in made.segments)
         + sum(segment.new for segment in kept.segments if segment.entry.name not in former),
@@ -265,7 +263,7 @@ def build(
         tasks=len(made.task_seconds),
         task_seconds=made.task_seconds,
         seconds=seconds,
-        rows_left_out=rows_left_out,
+        rows_left_out=snapshot.left_out,
         patterns=_shown(patterns),
         incremental=incremental,
         full_because=full_because,

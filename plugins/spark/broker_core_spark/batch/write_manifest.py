@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from broker_core_spark.errors import InvalidGeneration
 from broker_core_spark.format import (
@@ -27,7 +27,7 @@ def write_manifest(
     catalogue_id: str,
     versions: Mapping[str, int | None],
     segments: Iterable[SegmentEntry],
-    questions: Iterable[CanonicalQuestion],
+    questions: Sequence[CanonicalQuestion],
     property_keys: Iterable[str] = (),
     static: bool = False,
     segment_bytes: int = SEGMENT_BYTES,
@@ -41,7 +41,6 @@ def write_manifest(
     Damaged files of the same names are replaced. :mod:`broker_core_spark.store.publishing` publishes.
     Raises :exc:`ValueError` for parts that do not fit, such as a question of an unknown namespace.
     """
-    questions = list(questions)
     for question in questions:
         if question.namespace not in versions:
             raise ValueError(f"a question about {question.namespace}, which the catalogue does not have")

@@ -11,6 +11,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
+from itertools import accumulate, pairwise
 from typing import Final
 
 from broker_core_spark.batch.staging.order_keys import end_of_namespace, first_of_namespace
@@ -111,15 +112,12 @@ def stage_selectors(
     store: Store, path: str, required: Mapping[_Place, Sequence[NameSelector]]
 ) -> StagedSelectors:
     """Write the selectors of each (namespace, domain), which are sorted by key."""
-    places: dict[_Place, tuple[int, int]] = {}
-    blocks: list[bytes] = []
-    at = 0
-    for place in sorted(required):
-        blocks.append(b"".join(selector.line + b"\n" for selector in required[place]))
-        places[place] = (at, at + len(blocks[-1]))
-        at += len(blocks[-1])
-    store.put_new(path, b"".join(blocks))
-    return StagedSelectors(path, places)
+    blocks = {
+        place: b"".join(selector.line + b"\n" for selector in required[place]) for place in sorted(required)
+    }
+    edges = accumulate(map(len, blocks.values()), initial=0)
+    store.put_new(path, b"".join(blocks.values()))
+    return StagedSelectors(path, dict(zip(blocks, pairwise(edges), strict=True)))
 
 
 def _selector(line: bytes) -> NameSelector:

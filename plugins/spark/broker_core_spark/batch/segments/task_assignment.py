@@ -12,7 +12,7 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import accumulate, groupby
 from typing import Final, TypeVar
 
 from broker_core_spark.batch.segments.staged_selectors import StagedSelectors
@@ -209,9 +209,7 @@ def _segments(runs: Sequence[SortedRun], key_ranges: KeyRanges) -> list[SegmentR
     cuts = sorted({key for run in runs for key in run.segment_starts})
     firsts = sorted((block.first, block.rows) for run in runs for block in run.blocks)
     starts = [first for first, _ in firsts]
-    sums = [0]
-    for _, rows in firsts:
-        sums.append(sums[-1] + rows)
+    sums = list(accumulate((rows for _, rows in firsts), initial=0))
     segments: list[SegmentRange] = []
     for low, high in key_ranges:
         last = len(cuts) if not high else bisect_left(cuts, high)
