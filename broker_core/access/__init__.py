@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     )
     from broker_core.access.peer import Peer
     from broker_core.access.principal import LONGEST_ROLE, Principal
-    from broker_core.access.rules_without_effect import unmatched_topics, unused_rules
+    from broker_core.access.rule_warnings import unmatched_topics, unused_rules
     from broker_core.access.sessions import ClientCredentials, Sessions
     from broker_core.access.wide_access import wide_settings
 
@@ -157,9 +157,9 @@ __getattr__ = lazy_exports(
         "rule_text": ".authorization",
         "same_address": ".asker",
         "signed_token": ".authentication.tokens.signing",
-        "unmatched_topics": ".rules_without_effect",
+        "unmatched_topics": ".rule_warnings",
         "unusable_reason": ".authentication.failures",
-        "unused_rules": ".rules_without_effect",
+        "unused_rules": ".rule_warnings",
         "wide_settings": ".wide_access",
         "without_topics": ".names_lost_by_rules",
     },

@@ -7,7 +7,6 @@ denial reads the same for an existing namespace and for any other.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -16,7 +15,7 @@ from typing import Final, ParamSpec, get_args
 from broker_core.access.asker import OPERATOR, Access, Asker
 from broker_core.errors import BrokerCoreError, Cause, ListingFailed
 from broker_core.listing import TopicFilter, TopicPatterns
-from broker_core.names import MAX_NAMESPACE, NamespacePatterns, RulePattern, TopicName
+from broker_core.names import MAX_NAMESPACE, NamespacePatterns, RulePattern, TopicName, covers_topics
 from broker_core.redaction import quoted
 from broker_core.settings import AuthorizationRule, AuthorizationSettings, RuleAction
 
@@ -26,7 +25,6 @@ __all__ = [
     "AllowsEverybody",
     "Authorization",
     "Decision",
-    "is_covered",
     "rule_actions",
     "rule_text",
 ]
@@ -357,7 +355,11 @@ class _Scope:
         self.allows_rest = any(rule.topics is None for rule in allowing)
         self._denies_all = any(rule.topics is None for rule in denying)
         self.some = not self._denies_all and (
-            self.allows_rest or any(not is_covered(text, self.denied.texts) for text in self.allowed.texts)
+            self.allows_rest
+            or any(
+                not any(covers_topics(wide, text) for wide in self.denied.texts)
+                for text in self.allowed.texts
+            )
         )
         self.whole = self.some and self.allows_rest and not self.denied
 
@@ -386,17 +388,6 @@ class _Scope:
 
 def _together(rules: Iterable[_Rule]) -> TopicPatterns:
     return TopicPatterns(text for rule in rules if rule.topics is not None for text in rule.topics.texts)
-
-
-def is_covered(pattern: str, wide: Iterable[str]) -> bool:
-    """Whether one of the wide patterns of topics matches all that a pattern does; ``False`` if this is not clear."""
-    # A `*` of the pattern may stand for no character at all, which a `?` does not match.
-    return any(
-        re.fullmatch(
-            "".join({"*": ".*", "?": "[^*]"}.get(each) or re.escape(each) for each in one), pattern, re.DOTALL
-        )
-        for one in wide
-    )
 
 
 def _passes(check: Callable[P, None], *given: P.args, **named: P.kwargs) -> bool:

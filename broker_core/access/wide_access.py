@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from typing import Final
 
+from broker_core.access.rule_warnings import odd_topics
 from broker_core.settings import Settings
 
 __all__ = ["wide_settings"]
-
-#: The end of a regular expression for any text, after a character that hardly any name has before a dot: not
-#: ``orders.*``, but ``orders-.*`` and ``.*``.
-_AS_REGEX: Final = re.compile(r"(?:^|_|[^\w*?])\.\*$")
 
 
 def wide_settings(settings: Settings, *, identifies: bool = False) -> Iterator[tuple[str, str]]:
@@ -23,7 +18,8 @@ def wide_settings(settings: Settings, *, identifies: bool = False) -> Iterator[t
             yield "authorization", "there is no rule and no super role, so everything is denied"
         elif not (identifies or _may_have_roles(settings)):
             yield "authorization", "without authentication no client has a role, so everything is denied"
-        yield from _odd_topics(settings)
+        for number, text in odd_topics(table):
+            yield f"authorization.rules.{number}.topics", text
     for name, served in (("pulsar", settings.pulsar), ("http", settings.http), ("kafka", settings.kafka)):
         for network in () if served is None else served.haproxy_from:
             if network.prefixlen == 0:
@@ -42,19 +38,6 @@ def wide_settings(settings: Settings, *, identifies: bool = False) -> Iterator[t
                 "authorization.super_roles",
                 f"{role!r} is one of authentication.proxy_roles too: no rule bounds what such a proxy asks for others",
             )
-
-
-def _odd_topics(settings: Settings) -> Iterator[tuple[str, str]]:
-    """Patterns of topics that are valid but hardly meant as they are: a rule that denies by one denies nothing."""
-    for number, rule in enumerate(settings.authorization.rules, 1):
-        for topic in rule.topics or ():
-            if _AS_REGEX.search(topic):
-                why = "`*` is any text, and `.` is a dot"
-            elif topic != topic.strip():
-                why = "`*` is any text, and white space is a part of a name"
-            else:
-                continue
-            yield f"authorization.rules.{number}.topics", f"{topic!r} matches as it stands: {why}"
 
 
 def _wide_kafka(settings: Settings) -> Iterator[tuple[str, str]]:

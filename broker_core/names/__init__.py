@@ -49,6 +49,8 @@ if TYPE_CHECKING:  # of the core alone
     from broker_core.names.rule_patterns import NamespacePatterns as NamespacePatterns
     from broker_core.names.rule_patterns import Prefixes as Prefixes
     from broker_core.names.rule_patterns import RulePattern as RulePattern
+    from broker_core.names.rule_patterns import covers_topics as covers_topics
+    from broker_core.names.rule_patterns import topic_expression as topic_expression
     from broker_core.names.system_topics import SystemTopics as SystemTopics
     from broker_core.names.system_topics import system_topics_rule as system_topics_rule
     from broker_core.names.topic_id import RESERVED_IDS as RESERVED_IDS
@@ -86,6 +88,8 @@ __getattr__ = lazy_exports(
         "Prefixes": ".rule_patterns",
         "RESERVED_IDS": ".topic_id",
         "RulePattern": ".rule_patterns",
+        "covers_topics": ".rule_patterns",
+        "topic_expression": ".rule_patterns",
         "SystemTopics": ".system_topics",
         "as_column": ".name_columns",
         "check_local_name": ".topic_name",

@@ -1,14 +1,16 @@
-"""The patterns of authorization rules and quotas: a text in which ``*`` stands for any text.
+"""The patterns of authorization rules and quotas: a text in which ``*`` stands for any text, and in patterns of topics
+``?`` for one character.
 
 A set of prefixes says which one a name has, and which ones a range of names may have.
 """
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 
-__all__ = ["NamespacePatterns", "Prefixes", "RulePattern"]
+__all__ = ["NamespacePatterns", "Prefixes", "RulePattern", "covers_topics", "topic_expression"]
 
 
 class RulePattern:
@@ -110,3 +112,16 @@ class Prefixes:
         if self.cover(first):
             start -= 1
         return self._sorted[start : bisect_right(self._sorted, last)]
+
+
+def topic_expression(pattern: str, one_character: str = ".") -> str:
+    """The regular expression, of RE2 and of :mod:`re`, for the whole names that a pattern of topics matches."""
+    wild = {"*": ".*", "?": one_character}
+    return "".join(wild.get(each) or re.escape(each) for each in pattern)
+
+
+def covers_topics(wide: str, pattern: str) -> bool:
+    """Whether a pattern of topics matches all that another one does; ``False`` if this is not clear."""
+    # A `*` of the other may stand for no character at all, which a `?` does not match.
+    expression = topic_expression(wide, "[^*]")
+    return re.fullmatch(expression, pattern, re.DOTALL) is not None

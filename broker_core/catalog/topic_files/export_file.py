@@ -9,7 +9,7 @@ from typing import BinaryIO, Final, Literal
 
 from broker_core.catalog.catalog_errors import ExportRefused
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
-from broker_core.catalog.topic_files.odd_names import WHITE_SPACE, begins_another_file, begins_object
+from broker_core.catalog.topic_files.likely_mistakes import WHITE_SPACE, begins_another_file, begins_object
 from broker_core.compact_json import compact_json
 from broker_core.names import DOMAINS, MAX_PARTITIONS, ListedNames, NamespaceName, partition_name
 

@@ -28,7 +28,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, Final, NamedTuple
 
 from broker_core.catalog.catalog_errors import CatalogError, ImportRefused
-from broker_core.catalog.topic_files.odd_names import OddNames
+from broker_core.catalog.topic_files.likely_mistakes import OddNames
 from broker_core.catalog.topic_record import checked_text
 from broker_core.compact_json import keys_once, read_json
 from broker_core.counted import counted

@@ -1,6 +1,6 @@
 """Filters of topics by patterns of their local names, as in rules: for one name, and for a listing's columns.
 
-In a pattern ``*`` stands for any text and ``?`` for one character. The rows of a chunk that a filter leaves are
+The rows of a chunk that a filter leaves are
 remembered by the chunk, in memory that is counted: so a changed listing costs the chunks that changed.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from typing import Any, Final
 
@@ -22,7 +22,7 @@ from broker_core.listing.chunks.chunk_rows import ChunkRows, Remembered
 from broker_core.listing.listing import Selection, data_of, part_of, selection_of
 from broker_core.listing.listing_hash import TextCrc
 from broker_core.listing.listing_part import ListingPart
-from broker_core.names import Array, Prefixes
+from broker_core.names import Array, Prefixes, topic_expression
 
 __all__ = ["TopicFilter", "TopicPatterns", "filtered"]
 
@@ -48,7 +48,7 @@ class TopicPatterns:
             elif text == f"{beginning}*":
                 prefixes.append(beginning)
             else:
-                others[beginning].append(_regex(text))
+                others[beginning].append(topic_expression(text))
         self._literals = [text.encode() for text in literals]
         self._prefixes = Prefixes(prefixes)
         #: By the bytes before the first ``*`` or ``?``, expressions for whole names.
@@ -203,12 +203,6 @@ def filtered(selection: Selection, topics: TopicFilter) -> Selection:
             pieces.append((number, left))
     found = ListingPart.of_pieces(tuple(pieces), data, part.text)
     return selection if len(found) == len(part) else selection_of(listing, found)
-
-
-def _regex(pattern: str) -> str:
-    """The expression of a pattern, for whole names."""
-    parts: Iterator[str] = iter(re.split(r"([*?])", pattern))
-    return "".join({"*": ".*", "?": "."}.get(part) or re2.escape(part) for part in parts)
 
 
 def _is_in(values: Sequence[bytes], value: bytes) -> bool:

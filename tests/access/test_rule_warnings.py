@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from broker_core.access.rules_without_effect import unused_rules
+from broker_core.access.rule_warnings import unused_rules
 from broker_core.settings import AuthorizationSettings
 
 

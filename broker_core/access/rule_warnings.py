@@ -1,16 +1,24 @@
-"""Rules that decide nothing: other settings always decide first, or they match no namespace or topic."""
+"""Warnings about rules: those that decide nothing, since other settings always decide first or they match no namespace
+or topic, and patterns that are hardly meant as they are.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
+from typing import Final
 
-from broker_core.access.authorization import is_covered, rule_actions
+from broker_core.access.authorization import rule_actions
 from broker_core.errors import BrokerCoreError
 from broker_core.listing import Listing, TopicFilter, TopicPatterns, filtered
-from broker_core.names import NamespaceName, NamespacePatterns, RulePattern
+from broker_core.names import NamespaceName, NamespacePatterns, RulePattern, covers_topics
 from broker_core.settings import AuthorizationRule, AuthorizationSettings
 
-__all__ = ["unmatched_topics", "unused_rules"]
+__all__ = ["odd_topics", "unmatched_topics", "unused_rules"]
+
+#: The end of a regular expression for any text, after a character that hardly any name has before a dot: not
+#: ``orders.*``, but ``orders-.*`` and ``.*``.
+_AS_REGEX: Final = re.compile(r"(?:^|_|[^\w*?])\.\*$")
 
 
 def unused_rules(settings: AuthorizationSettings) -> Iterator[tuple[int, str]]:
@@ -49,6 +57,21 @@ def unmatched_topics(
             yield number, unmatched
 
 
+def odd_topics(settings: AuthorizationSettings) -> Iterator[tuple[int, str]]:
+    """The rules with patterns of topics that are valid but hardly meant as they are, by number, and why: a rule that
+    denies by one denies nothing.
+    """
+    for number, rule in enumerate(settings.rules, 1):
+        for topic in rule.topics or ():
+            if _AS_REGEX.search(topic):
+                why = "`*` is any text, and `.` is a dot"
+            elif topic != topic.strip():
+                why = "`*` is any text, and white space is a part of a name"
+            else:
+                continue
+            yield number, f"{topic!r} matches as it stands: {why}"
+
+
 def _denying(settings: AuthorizationSettings, rule: AuthorizationRule) -> int | None:
     """The number of a rule that denies all that another one allows."""
     as_denial = rule.model_copy(update={"effect": "deny"})
@@ -68,7 +91,9 @@ def _covers(
     """Whether a rule covers all that a narrow one says (only for ``actions``, if given)."""
     return (
         wide.effect == narrow.effect
-        and all(is_covered(topic, wide.topics or "*") for topic in narrow.topics or "*")
+        and all(
+            any(covers_topics(one, topic) for one in wide.topics or "*") for topic in narrow.topics or "*"
+        )
         and all(any(RulePattern(one).covers(role) for one in wide.roles) for role in narrow.roles)
         and all(
             any(_covers_namespace(one, namespace) for one in wide.namespaces)
