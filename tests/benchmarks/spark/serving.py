@@ -110,7 +110,7 @@ async def _latencies(folder: Path, matches: int) -> list[Row]:
     opened = await asyncio.to_thread(Generation.open, open_store(str(folder / "large")), generation)
     opening = time.perf_counter() - begun
     reader = CatalogLogReader(catalogue)
-    logs = ChangeLogFinder(lambda: (reader,), timeout=1.0, static=False)
+    logs = ChangeLogFinder(lambda: (reader,), timeout=1.0)
     settings = SparkSettings(store=str(folder / "large"))
     served = ServedGeneration(opened, logs, BoundedCache(1 << 28), settings)
     hashes = {pattern: (await served.answer(_request(pattern))).topics_hash for pattern in ranges}

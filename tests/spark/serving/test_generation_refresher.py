@@ -65,7 +65,7 @@ def refresher_of(folder: Path, refresh: float, *, static: bool = True) -> Genera
     answers = BoundedCache[bytes, CachedAnswer](1 << 20)
 
     def serve(generation: Generation, settings: SparkSettings) -> ServedGeneration:
-        logs = ChangeLogFinder(tuple, timeout=1.0, static=True)
+        logs = ChangeLogFinder(tuple, timeout=1.0)
         return ServedGeneration(generation, logs, answers, settings)
 
     return GenerationRefresher(settings, serve, lambda _: None, lambda _: None)

@@ -96,7 +96,6 @@ class ServedGeneration:
     def follow(self, settings: SparkSettings) -> None:
         """Have other live settings from now on."""
         self._settings = settings
-        self._logs.static = settings.serves_as_built
 
     def built(self, when: datetime) -> None:
         """Note when the generation was published, whatever was looked at before; a time to come counts as now."""
@@ -114,7 +113,9 @@ class ServedGeneration:
 
         With ``nothing`` all its questions pass.
         """
-        if self.table is not None or self._logs.follows(self.generation.manifest):
+        if self.table is not None or self._logs.follows(
+            self.generation.manifest, static=self._settings.serves_as_built
+        ):
             return "changes"
         if self._settings.max_age is not None:
             return "max_age"
@@ -125,7 +126,7 @@ class ServedGeneration:
 
         ``None`` if the generation may be served as it is. Raises :exc:`PassToNextLister`, also if it is too old.
         """
-        log = await self._logs.find(self.generation.manifest)
+        log = await self._logs.find(self.generation.manifest, static=self._settings.serves_as_built)
         if log is not None:
             return log
         longest = self._settings.max_age

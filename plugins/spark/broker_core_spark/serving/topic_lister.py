@@ -32,9 +32,7 @@ class PrecomputedTopicLister:
         broker.metrics_registry.register(ServingMetrics(self.refresher, self.counts, self._answers))
 
     def _serve(self, generation: Generation, settings: SparkSettings) -> ServedGeneration:
-        logs = ChangeLogFinder(
-            self._broker.change_logs, timeout=settings.source_timeout, static=settings.serves_as_built
-        )
+        logs = ChangeLogFinder(self._broker.change_logs, timeout=settings.source_timeout)
         return ServedGeneration(generation, logs, self._answers, settings)
 
     async def list_topics(self, request: ListingRequest) -> TopicListingResult:

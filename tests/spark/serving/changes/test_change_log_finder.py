@@ -34,15 +34,15 @@ class Of:
     static: bool = False
 
 
-def found(*logs: Any, static: bool = False, timeout: float = 1.0) -> ChangeLogFinder:
-    return ChangeLogFinder(lambda: logs, timeout=timeout, static=static)
+def found(*logs: Any, timeout: float = 1.0) -> ChangeLogFinder:
+    return ChangeLogFinder(lambda: logs, timeout=timeout)
 
 
 async def test_the_log_with_the_id_is_found_and_asked_no_more() -> None:
     first, second = Log("two"), Log("one", "postgres")
     log = found(first, second)
     for _ in range(3):
-        chosen: Any = await log.find(Of())  # type: ignore[arg-type]
+        chosen: Any = await log.find(Of(), static=False)  # type: ignore[arg-type]
         assert chosen is second
     assert (first.requested, second.requested) == (1, 1)
 
@@ -73,12 +73,12 @@ async def test_the_log_with_the_id_is_found_and_asked_no_more() -> None:
 async def test_without_its_log_a_generation_is_served_only_as_declared(
     logs: list[Log], manifest: Of, static: bool, reason: str | None
 ) -> None:
-    log = found(*logs, static=static)
+    log = found(*logs)
     if reason is None:
-        assert await log.find(manifest) is None  # type: ignore[arg-type]
+        assert await log.find(manifest, static=static) is None  # type: ignore[arg-type]
         return
     with pytest.raises(PassToNextLister) as refused:
-        await log.find(manifest)  # type: ignore[arg-type]
+        await log.find(manifest, static=static)  # type: ignore[arg-type]
     assert refused.value.reason == reason
 
 
@@ -87,7 +87,7 @@ async def test_a_log_that_was_not_it_is_not_asked_for_each_question() -> None:
     looking = found(log)
     for _ in range(20):
         with pytest.raises(PassToNextLister):
-            await looking.find(Of())  # type: ignore[arg-type]
+            await looking.find(Of(), static=False)  # type: ignore[arg-type]
     assert log.requested == 1
 
 
@@ -98,7 +98,7 @@ async def test_a_log_that_hangs_is_unreachable() -> None:
             return "one"
 
     with pytest.raises(PassToNextLister, match="no answer") as refused:
-        await found(Hangs("one"), timeout=0.01).find(Of())  # type: ignore[arg-type]
+        await found(Hangs("one"), timeout=0.01).find(Of(), static=False)  # type: ignore[arg-type]
     assert refused.value.reason == "unreachable"
 
 
@@ -116,10 +116,10 @@ async def test_a_log_that_another_question_found_stays_found() -> None:
 
     log = Once("one")
     looking = found(log, timeout=60.0)
-    requested = [asyncio.create_task(looking.find(Of())) for _ in range(2)]  # type: ignore[arg-type]
+    requested = [asyncio.create_task(looking.find(Of(), static=False)) for _ in range(2)]  # type: ignore[arg-type]
     await asyncio.sleep(0)
     first.set()
     chosen: Any = await requested[0]
     second.set()
     assert await requested[1] is chosen is log
-    assert await looking.find(Of()) is log
+    assert await looking.find(Of(), static=False) is log

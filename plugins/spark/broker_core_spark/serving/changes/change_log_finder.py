@@ -21,35 +21,34 @@ class ChangeLogFinder:
     """Finds the change log of a catalogue among ``logs``, the broker's.
 
     The search goes on until the log is found: plugins start one after the other, and a log may come later. ``static``
-    is the operator's declaration that the catalogue never changes.
+    is the operator's declaration, in force at a question, that the generation may be served as it was built.
     """
 
-    def __init__(self, logs: Callable[[], Sequence[ChangeLog]], *, timeout: float, static: bool) -> None:
+    def __init__(self, logs: Callable[[], Sequence[ChangeLog]], *, timeout: float) -> None:
         self._logs = logs
         self._timeout = timeout
-        self.static = static
         self._found: ChangeLog | None = None
         self._why_none = ("", "")
         self._not_before = float("-inf")
 
-    def follows(self, manifest: Manifest) -> bool:
+    def follows(self, manifest: Manifest, *, static: bool) -> bool:
         """Whether a change log brings a generation up to date, and not the operator's word."""
-        return not manifest.static and bool(self._logs() or not self.static)
+        return not manifest.static and bool(self._logs() or not static)
 
-    async def find(self, manifest: Manifest) -> ChangeLog | None:
+    async def find(self, manifest: Manifest, *, static: bool) -> ChangeLog | None:
         """The change log of a generation, or ``None`` for a catalogue that is declared static.
 
         Raises :exc:`PassToNextLister` if the generation must not be served as it is.
         """
         if manifest.static:
-            if not self.static:
+            if not static:
                 raise PassToNextLister("not_declared_static", UNDECLARED_STATIC)
             return None
         if self._found is not None:
             return self._found
         logs = self._logs()
         if not logs:
-            if self.static:
+            if static:
                 return None
             raise PassToNextLister("no_change_log", "nobody here has a change log")
         clock = asyncio.get_running_loop().time
