@@ -12,7 +12,6 @@ from broker_core.names import Mode, TopicName
 from broker_core.patterns import compile_pattern
 from broker_core_spark.format.canonical_question import CanonicalQuestion, NameSelector
 from broker_core_spark.format.segment_reader import SegmentRun
-from broker_core_spark.format.selector_keys import split_keys
 from broker_core_spark.serving.opened.generation import Generation
 from broker_core_spark.store import Store, open_store
 from tests.support.topics import local_names, visible
@@ -113,8 +112,5 @@ def questions_of(generation: Generation) -> list[CanonicalQuestion]:
 
 def picked_by(run: SegmentRun, selector: NameSelector) -> list[int]:
     """The rows of a run that a selector picks."""
-    keys = split_keys(run.entries["key"])
-    if selector.key not in keys:
-        return []
-    picked = run.picked(keys.index(selector.key))
-    return list(range(*picked)) if isinstance(picked, tuple) else picked.tolist()
+    rows: list[int] = run.postings.rows(selector.key).tolist()
+    return rows

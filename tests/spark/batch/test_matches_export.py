@@ -235,7 +235,7 @@ def test_every_kind_of_postings_and_every_mode(
     kinds: set[int] = set()
     for entry in manifest.segments:
         for run in stored_runs(store, entry):
-            kinds |= set(run.entries["kind"].tolist())
+            kinds |= set(run.postings.entries["kind"].tolist())
             for batch in match_batches(run, columns, "some-id", WHEN):
                 assert 0 < batch.num_rows <= most
                 assert batch.schema.equals(MATCH_SCHEMA)

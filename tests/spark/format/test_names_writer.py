@@ -51,9 +51,11 @@ def test_a_run_is_read_as_it_was_written(local: list[str], data: st.DataObject) 
     ):
         assert picked_by(run, selector) == wanted
         if wanted:
-            index = split_keys(run.entries["key"]).index(selector.key)
-            assert crc_text(int(run.entries[index]["crc"])) == topics_hash(full[row] for row in wanted)
-            assert run.check_hash(index) == int(run.entries[index]["joined"])
+            index = split_keys(run.postings.entries["key"]).index(selector.key)
+            assert crc_text(int(run.postings.entries[index]["crc"])) == topics_hash(
+                full[row] for row in wanted
+            )
+            assert run.check_hash(index) == int(run.postings.entries[index]["joined"])
 
 
 def test_neighbours_are_one_range_however_they_are_given() -> None:

@@ -69,7 +69,7 @@ def read(names: bytes = RAW, postings: bytes = POSTINGS) -> list[SegmentRun]:
     stored = read_postings(pa.py_buffer(postings), entry.postings.name)
     runs = list(segment_runs(entry, pa.py_buffer(names), stored))
     for run in runs:
-        for index in range(len(run.entries)):
+        for index in range(len(run.postings.entries)):
             run.check_hash(index)
     return runs
 
@@ -100,7 +100,7 @@ def sections(kind: str) -> list[tuple[int, int]]:
 
 def test_what_was_written_is_read() -> None:
     other, run = read()
-    assert (other.domain, other.names.names.to_pylist(), len(other.entries)) == (
+    assert (other.domain, other.names.names.to_pylist(), len(other.postings.entries)) == (
         "non-persistent",
         ["only"],
         0,
@@ -109,7 +109,9 @@ def test_what_was_written_is_read() -> None:
     assert picked_by(run, SELECTORS[1]) == [0, 1, 2]
     assert picked_by(run, SELECTORS[2]) == [0, 2, 4]
     assert picked_by(run, SELECTORS[3]) == EVEN.tolist()
-    kinds = dict(zip(split_keys(run.entries["key"]), run.entries["kind"].tolist(), strict=True))
+    kinds = dict(
+        zip(split_keys(run.postings.entries["key"]), run.postings.entries["kind"].tolist(), strict=True)
+    )
     assert [kinds[selector.key] for selector in SELECTORS] == [
         segment_layout.KIND_RANGE,
         segment_layout.KIND_RANGE,
@@ -263,7 +265,9 @@ def test_a_hash_of_other_names_is_refused() -> None:
 @pytest.mark.parametrize("rows", [[0, 2, 2], [2, 0, 4], [0, 2, 2**32 - 1], [0, 2, len(NAMES)], [0, 1, 2]])
 def test_row_numbers_that_are_none_are_refused(rows: list[int]) -> None:
     _, run = read()
-    at = 4 * int(run.entries["first"][split_keys(run.entries["key"]).index(SELECTORS[2].key)])
+    at = 4 * int(
+        run.postings.entries["first"][split_keys(run.postings.entries["key"]).index(SELECTORS[2].key)]
+    )
 
     def make(part: bytearray) -> None:
         part[at : at + 12] = np.array(rows, "<u4").tobytes()
@@ -283,7 +287,9 @@ def test_row_numbers_that_are_none_are_refused(rows: list[int]) -> None:
 )
 def test_bits_that_are_none_are_refused(bits: Sequence[int]) -> None:
     _, run = read()
-    at = 4 * int(run.entries["first"][split_keys(run.entries["key"]).index(SELECTORS[3].key)])
+    at = 4 * int(
+        run.postings.entries["first"][split_keys(run.postings.entries["key"]).index(SELECTORS[3].key)]
+    )
     every = np.zeros(96, bool)
     every[list(bits)] = True
 

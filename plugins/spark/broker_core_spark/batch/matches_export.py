@@ -170,7 +170,7 @@ def match_batches(
     run: SegmentRun, questions_of: QuestionColumns, generation: str, published: datetime
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a run with :data:`MATCH_SCHEMA`: by mode, selector and topic."""
-    keys = pa.array(split_keys(run.entries["key"]), pa.binary(KEY_BYTES))
+    keys = pa.array(split_keys(run.postings.entries["key"]), pa.binary(KEY_BYTES))
     for mode in Mode:
         columns = questions_of.get((run.namespace, mode))
         if columns is None or not mode.lists(run.domain):
@@ -199,7 +199,7 @@ def match_batches(
 
 def _picked(run: SegmentRun, entries: Array, numbers: Array, most: int) -> Iterator[tuple[Array, Array]]:
     """(rows of names, the question of each) of these entries, at most ``most`` at once."""
-    chosen = run.entries[entries]
+    chosen = run.postings.entries[entries]
     counts = chosen["count"].astype(np.int64)
     for low, high in stretches(counts, most):
         rows = joined_rows(chosen[low:high], run.postings.words, len(run.names))

@@ -65,7 +65,8 @@ class PostingsWriter(FramedWriter):
 class StoredPostings:
     """The postings of a run in an open file: views of its buffer, of which only the sizes are checked.
 
-    ``selectors_digest`` is the digest of all selectors that the run is matched with.
+    ``selectors_digest`` is the digest of all selectors that the run is matched with. ``entries`` are those of the
+    selectors that pick names, of the type :data:`~.segment_layout.ENTRY`, sorted by key.
     """
 
     namespace: str

@@ -54,14 +54,9 @@ class SegmentRun:
         field: bytes = self.names.fields[row].as_py()
         return field.partition(f"{self.domain}://{self.namespace}/".encode())[2].decode()
 
-    @property
-    def entries(self) -> Array:
-        """The entries of the selectors that pick names, of the type :data:`~.segment_layout.ENTRY`, sorted by key."""
-        return self.postings.entries
-
     def picked(self, index: int) -> Matches:
         """The names that the selector of an entry picks."""
-        return unpacked(self.entries[index], self.postings.words, len(self.names))
+        return unpacked(self.postings.entries[index], self.postings.words, len(self.names))
 
     def check_entries(self) -> None:
         """Raise :exc:`InvalidGeneration` for postings that do not fit the names. Hashes are not computed."""
@@ -72,7 +67,7 @@ class SegmentRun:
     def check_hash(self, index: int) -> int:
         """Compute the hash of an entry. Raises :exc:`InvalidGeneration` for another one. Returns the hashed bytes."""
         crc, size = self.names.crc(self.picked(index))
-        if crc != int(self.entries[index]["crc"]):
+        if crc != int(self.postings.entries[index]["crc"]):
             raise InvalidGeneration(
                 self.postings_file, f"the hash of a selector of {self.namespace} is not that of its names"
             )
@@ -126,7 +121,7 @@ def _read_run(
 
 def _entry_fault(run: SegmentRun) -> str | None:
     """The fault of a run's postings, or ``None``. Hashes are not computed."""
-    entries, words, names = run.entries, run.postings.words, len(run.names)
+    entries, words, names = run.postings.entries, run.postings.words, len(run.names)
     if not len(entries):
         return None if not len(words) else "words without a selector"
     keys = pa.array(split_keys(entries["key"]), pa.large_binary())

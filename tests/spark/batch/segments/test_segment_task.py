@@ -62,7 +62,7 @@ def test_names_that_come_twice_are_one(tmp_path: Path) -> None:
     store = StagingArea(str(tmp_path), "temporary/test", ("k",), 1 << 20).open()
     (run,) = stored_runs(store, result.entry)
     assert run.names.names.to_pylist() == ["t1", "t2", "t3"]
-    assert run.entries["count"].tolist() == [1]
+    assert run.postings.entries["count"].tolist() == [1]
     (total,) = question_totals([QUESTION], read_tallies(store, task.tallies))
     assert total.count == 1
 

@@ -264,7 +264,7 @@ class _Carrying:
             # Selectors with properties are added only where all names are staged.
             values = dict(zip(self.property_keys, changes.properties, strict=False))
             _, (made,) = collected_matches(names, values, added, self.compiled)
-            before = [] if former is None else split_keys(former.entries["key"])
+            before = [] if former is None else split_keys(former.postings.entries["key"])
             patch = replace(
                 patch,
                 added=StoredPostings(

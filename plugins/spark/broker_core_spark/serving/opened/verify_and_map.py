@@ -155,7 +155,7 @@ def verify_and_map(
 
 def _check_hashes(run: SegmentRun, random: Random, most: int) -> None:
     """Check hashes of a run in random order, until those of ``most`` bytes of names were computed."""
-    for index in random.sample(range(len(run.entries)), len(run.entries)):
+    for index in random.sample(range(len(run.postings.entries)), len(run.postings.entries)):
         if most <= 0:
             break
         most -= run.check_hash(index)
