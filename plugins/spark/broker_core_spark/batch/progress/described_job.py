@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["classic_context", "described_job"]
 
-_GROUP: Final = "spark.jobGroup.id"
-_DESCRIPTION: Final = "spark.job.description"
 #: The amounts of a job are local properties with these names, in the events of its beginning and of its stages.
 _AMOUNT: Final = "broker_core."
 _EVERY: Final = 0.5  # seconds between two counts
@@ -37,7 +35,7 @@ def described_job(spark: SparkSession, job: SparkJob) -> Iterator[None]:
         return
     group = f"broker-core-{uuid.uuid4().hex[:12]}"
     amounts = {**job.amounts, "bytes": job.size} if job.size else job.amounts
-    properties = {_GROUP: group, _DESCRIPTION: str(job)}
+    properties = {"spark.jobGroup.id": group, "spark.job.description": str(job)}
     properties |= {f"{_AMOUNT}{what}": str(count) for what, count in amounts.items()}
     before = {name: context.getLocalProperty(name) for name in properties}
     for name, value in properties.items():

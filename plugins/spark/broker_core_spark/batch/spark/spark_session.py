@@ -48,7 +48,6 @@ LOCAL_SETTINGS: Final[Mapping[str, str]] = {
 }
 #: Setting of every new session: with another master too, bars would reach the mails of a scheduler.
 _QUIET: Final[Mapping[str, str]] = {"spark.ui.showConsoleProgress": "false"}
-_LOG_LEVEL: Final = "ERROR"
 _LOG_SETTING: Final = "spark.log.level"
 _JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 #: Lines of Java and Spark at each start, which are no fault.
@@ -248,5 +247,5 @@ def _made(master: str | None, conf: dict[str, Any], name: str, said: IO[bytes]) 
             f"Spark does not start at {shown_master(master or 'its master')}: {reason.rstrip('.')}{advice}"
         ) from error
     if quiet:
-        session.sparkContext.setLogLevel(_LOG_LEVEL)
+        session.sparkContext.setLogLevel("ERROR")
     return session

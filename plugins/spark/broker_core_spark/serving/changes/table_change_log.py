@@ -11,7 +11,6 @@ from broker_core_spark.store import TableChanges
 __all__ = ["TableChangeLog"]
 
 _LISTED, _NOT_LISTED = ListedNames.of(-1), ListedNames(plain=False)
-_NO_ID = uuid.UUID(int=0)
 
 
 class TableChangeLog:
@@ -29,7 +28,7 @@ class TableChangeLog:
                 changes.number,
                 Operation.UPDATE,
                 TopicName.parse(f"{domain}://{namespace}/{local}"),
-                _NO_ID,
+                uuid.UUID(int=0),
                 _NOT_LISTED if listed else _LISTED,
                 _LISTED if listed else _NOT_LISTED,
                 {},
