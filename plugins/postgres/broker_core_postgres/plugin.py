@@ -64,7 +64,7 @@ class PostgresPlugin:
 
     @hookimpl
     def broker_core_reloaded(self, settings: PostgresSettings) -> Callable[[], None]:
-        """Bounds alone: the model has checked them."""
+        """Apply changed bounds, which the model has checked."""
         assert self.service is not None, "the plugin was not started"
         return partial(self.service.server_pools.follow, settings)
 

@@ -31,7 +31,7 @@ def is_ascending(column: pa.LargeBinaryArray) -> bool:
 
 
 def not_utf8(column: pa.Array) -> Iterator[tuple[int, bytes]]:
-    """Rows, from 0 on, and values of texts or bytes that are no UTF-8, read one by one: for wrong columns alone."""
+    """The row, from 0 on, and the bytes of each value that is no UTF-8. Reads one by one: for wrong columns alone."""
     for row, value in enumerate(column.cast(pa.large_binary()).to_pylist()):
         try:
             (value or b"").decode()

@@ -155,7 +155,7 @@ class PostgresPool:
         return self.failure
 
     def follow(self, settings: PostgresSettings, session: SessionSettings) -> None:
-        """Have other bounds from now on. Connections that were set up otherwise end when nothing uses them."""
+        """Apply other bounds from now on. Connections that were set up otherwise end when nothing uses them."""
         is_other = session.setup_sql != self._session.setup_sql
         self.settings, self._session = settings, session
         if is_other:

@@ -97,7 +97,7 @@ class ServerPools:
         return failures[0]
 
     def follow(self, settings: PostgresSettings) -> None:
-        """Have other bounds from now on."""
+        """Apply other bounds from now on."""
         self.session = replace(self.session, settings=settings)
         for pool in self.pools:
             pool.follow(settings, self.session)

@@ -63,7 +63,7 @@ class StagingTables:
         self.configs = staged_configs(connection)
 
     async def each(self, work: Callable[[StagedTable], Awaitable[None]]) -> None:
-        """Do the same with each table, such as :meth:`.StagedTable.analyze`."""
+        """Call ``work``, such as :meth:`.StagedTable.analyze`, with each table."""
         for table in (self.names, self.ids, self.configs):
             await work(table)
 

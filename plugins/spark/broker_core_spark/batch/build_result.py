@@ -147,7 +147,7 @@ class BuildResult:
         return self.loaded.refused
 
     def totals_table(self) -> pa.Table:
-        """One row a question. The pattern is without scheme (null: all topics). The version is its namespace's.
+        """A row for each question. The pattern is without scheme (null: all topics). The version is its namespace's.
 
         Every row has the generation, its number and the time of its publication.
         """
@@ -168,7 +168,7 @@ class BuildResult:
         return pa.Table.from_pydict(columns, schema=TOTALS_SCHEMA)
 
     def history_table(self) -> pa.Table:
-        """The row of a build."""
+        """The table with the row of a build."""
         record = self.record()
         row = {
             **(record["differences"] or {}),
@@ -285,7 +285,7 @@ class BuildResult:
 
 
 def this_builder(spark: SparkSession, run: str) -> dict[str, Any]:
-    """The builder that this process is, as its record has it: user, host, process, run and versions.
+    """The record of this process as the builder: user, host, process, run and versions.
 
     ``application`` is the id of the Spark application; empty through Spark Connect, which does not give it.
     """

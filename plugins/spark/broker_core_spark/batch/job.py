@@ -77,7 +77,7 @@ __all__ = ["BuildResult", "OutputFailed", "build"]
 
 @contextmanager
 def _timed(seconds: dict[str, float], step: str) -> Iterator[None]:
-    """Adds the seconds of a step, of which the progress that is shown is notified."""
+    """Reports a step to the progress, and adds the time of the block to its seconds."""
     began = time.monotonic()
     progress = current_progress()
     if progress is not None:

@@ -198,7 +198,7 @@ def match_batches(
 
 
 def _picked(run: SegmentRun, entries: Array, numbers: Array, most: int) -> Iterator[tuple[Array, Array]]:
-    """(rows of names, the question of each) of these entries, at most ``most`` at once."""
+    """The picked rows of these entries, and the question of each row, at most ``most`` at once."""
     chosen = run.postings.entries[entries]
     counts = chosen["count"].astype(np.int64)
     for low, high in stretches(counts, most):

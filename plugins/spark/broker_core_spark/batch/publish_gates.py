@@ -80,8 +80,8 @@ class PublishedBefore:
 
 @dataclass(frozen=True, slots=True)
 class HadBefore:
-    """The part of present questions that a generation has: its ``questions``, the ``topics`` in their namespaces, and
-    ``times`` that its questions are asked. ``generation`` is the beginning of its id.
+    """A published generation, measured by the present questions: the number of its ``questions``, of the ``topics`` in
+    the present namespaces, and of the ``times`` that its questions are asked now. ``generation`` begins its id.
     """
 
     generation: str
@@ -122,7 +122,7 @@ def _read(store: Store, generation: str) -> PublishedBefore:
 def had_before(
     store: Store, before: PublishedBefore | None, loaded: LoadedQuestions, now: datetime | None = None
 ) -> tuple[HadBefore, ...]:
-    """The parts of the ``loaded`` questions that ``before`` and other generations of the last day have.
+    """Generations of the last day, ``before`` first, each measured by the ``loaded`` questions.
 
     Generations before a publication that was to count alone (``--allow-shrink``, ``use``) are left out, and so are
     unreadable ones. Nothing without ``before``. Each is read on its own: their questions are not held at once.

@@ -76,7 +76,7 @@ def history_tables(address: str) -> tuple[str, str]:
 
 @contextmanager
 def failing_to_write(address: str, *, need_not_be: bool = False) -> Iterator[None]:
-    """Turns errors of Spark into :exc:`BatchError`, unless there is no table yet, which ``need_not_be``."""
+    """Turns errors of Spark into :exc:`BatchError`. With ``need_not_be`` a table that is not there is no error."""
     try:
         yield
     except spark_errors() as error:

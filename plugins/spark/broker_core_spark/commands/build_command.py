@@ -390,7 +390,7 @@ def _print_result(result: BuildResult) -> None:
 def _sources(
     catalogue: list[str] | None, broker: RunningBroker, namespace: str | None
 ) -> list[str | RunningBroker]:
-    """The catalogues: those that are named, and the running server if it is given, or if none is named."""
+    """The named catalogues, and the running server if it is given, or if no catalogue is named."""
     if not catalogue and broker.given is None and namespace is None:
         raise typer.BadParameter(
             "of which topics? Give it, or --namespace of a running server (--broker)",
@@ -441,7 +441,7 @@ def _check_places(
 
 
 def _progress(shown: str) -> AbstractContextManager[Progress | None]:
-    """The progress that is shown in the way of ``--progress``, until the end of the context."""
+    """The display of progress that ``--progress`` chooses, until the end of the context."""
     from broker_core_spark.batch import ProgressLines, terminal_progress
 
     if shown == "lines":

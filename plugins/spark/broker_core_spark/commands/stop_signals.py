@@ -34,7 +34,7 @@ class Stopped(KeyboardInterrupt):
 def ended_by_signals(
     command: str, result: Callable[[], str] = lambda: "", *, cleanup: Callable[[], None] = lambda: None
 ) -> Iterator[None]:
-    """In the block, the first SIGTERM or SIGINT raises :exc:`Stopped` in the main thread, even in a wait.
+    """Ends a block in order: the first SIGTERM or SIGINT raises :exc:`Stopped` in the main thread, even in a wait.
 
     A destructor or a callback of a library may lose the exception: the signal comes again. While the block ends,
     another SIGTERM does nothing, and another SIGINT ends at once. Then ``cleanup`` is called, and one line says what

@@ -69,7 +69,7 @@ class NameSelector:
 
     @property
     def text(self) -> str:
-        """The parts of canonical JSON."""
+        """The canonical JSON without its braces."""
         # The text of canonical_json in a tenth of its time: every listing makes it.
         pattern = "null" if self.pattern is None else _quoted(self.pattern)
         pairs = ",".join([f"{_quoted(key)}:{_quoted(value)}" for key, value in self.properties])

@@ -46,7 +46,7 @@ class _SpooledFile(tempfile.SpooledTemporaryFile[bytes]):
 
 
 class FramedWriter:
-    """A file of a kind under way: in memory up to 64 MiB, then in a temporary file; nowhere unless it is ``kept``."""
+    """Writes a file of a kind: in memory up to 64 MiB, then to a temporary file; nowhere unless it is ``kept``."""
 
     def __init__(self, kind: FileKind, *, kept: bool = True) -> None:
         self._kind = kind

@@ -45,7 +45,7 @@ class FieldParts:
 
 
 class NamesWriter(FramedWriter):
-    """The writer of a names file, of which nothing but its name and size is ``kept`` otherwise."""
+    """The writer of a names file. Unless it is ``kept``, only its name and its size are made."""
 
     def __init__(self, *, kept: bool = True) -> None:
         super().__init__(segment_layout.NAMES, kept=kept)

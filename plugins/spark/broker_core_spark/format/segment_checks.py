@@ -54,7 +54,7 @@ class SegmentChecks:
         self.keys = keys
 
     def check_runs(self, number: int, postings: Iterable[StoredPostings]) -> None:
-        """Check that the runs of a segment are the manifest's, and of its selectors, without a look at the names."""
+        """Check that the runs of a segment are the manifest's, and of its selectors, without reading the names."""
         entry = self._manifest.segments[number]
         if [(run.namespace, run.domain, run.names) for run in postings] != list(entry.runs):
             raise InvalidGeneration(entry.name, "its runs are not those that the manifest has")
@@ -73,7 +73,7 @@ class SegmentChecks:
     def check_again(
         self, number: int, postings: Sequence[StoredPostings], preceding: NamePlace | None
     ) -> None:
-        """Check a segment whose names need no look: they are as an equal entry of another manifest has them.
+        """Check a segment without reading its names, which were verified for an equal entry of another manifest.
 
         ``preceding`` is the place of the last name of the segment before, if that was read.
         """

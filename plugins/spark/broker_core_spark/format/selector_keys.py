@@ -21,7 +21,7 @@ def split_keys(keys: Array) -> list[bytes]:
 
 
 def key_order(keys: Array) -> tuple[Array, Array]:
-    """The order of keys (16 bytes each), with equal ones as they come, and where in it each different one begins."""
+    """The stable order of keys (16 bytes each), and the positions in it at which each different key begins."""
     halves = np.ascontiguousarray(keys).view(">u8").reshape(-1, 2)
     order = np.lexsort((halves[:, 1], halves[:, 0]))  # stable
     halves = halves[order]
@@ -39,7 +39,7 @@ class SelectorKeys:
 
     @classmethod
     def of(cls, keys: Iterable[bytes]) -> SelectorKeys:
-        """Selector keys of these, in any order; one may come twice."""
+        """The selector keys of ``keys``, which may have any order and repeat."""
         every = frozenset(keys)
         return cls(every, hashlib.sha256(b"".join(sorted(every))).hexdigest())
 

@@ -36,7 +36,7 @@ _LONGEST_WAIT: Final = 300.0
 
 @dataclass(frozen=True, slots=True)
 class RefusedGeneration:
-    """A generation that cannot be served, and why. It is ``None`` if the pointer is unreadable."""
+    """A generation that cannot be served, and why. Its id is ``None`` if the pointer is unreadable."""
 
     generation: str | None
     reason: str
@@ -108,7 +108,7 @@ class GenerationRefresher:
             log.info("the generation is still being checked; until then its questions are passed on")
 
     def follow(self, settings: SparkSettings) -> None:
-        """Have other live settings from now on."""
+        """Apply other live settings from now on."""
         self._settings = settings
         if self.served is not None:
             self.served.follow(settings)
@@ -177,7 +177,7 @@ class GenerationRefresher:
                 await self._swap(opened, published)
 
     async def _look_at_table(self, store: Store, served: ServedGeneration, since: datetime) -> None:
-        """Take the changes of the last look at a table, if somebody looked since the publication."""
+        """Serve the changes of the last look at a table, if there was one since the publication."""
         manifest, known = served.generation.manifest, served.table
         if manifest.static:
             after = 0 if known is None else known.changes_of_table.number

@@ -94,15 +94,15 @@ class ServedGeneration:
         self._indexing = TasksByKey[None](_INDEXES)
 
     def follow(self, settings: SparkSettings) -> None:
-        """Have other live settings from now on."""
+        """Apply other live settings from now on."""
         self._settings = settings
 
     def built(self, when: datetime) -> None:
-        """Note when the generation was published, whatever was looked at before; a time to come counts as now."""
+        """Record the time of publication, and drop earlier looks at its table. A future time counts as now."""
         self.table, self._right_at = None, min(when, datetime.now(UTC))
 
     def looked_at(self, table: TableChangeLog) -> None:
-        """Have the changes of a later look at its table."""
+        """Serve the changes of a later look at its table."""
         self.table = table
         self._right_at = min(table.changes_of_table.looked, datetime.now(UTC))
 
@@ -122,7 +122,7 @@ class ServedGeneration:
         return "static" if self._settings.static else "nothing"
 
     async def _log(self) -> ChangeLog | None:
-        """The change log of its catalogue, of a table that of the last look.
+        """The change log of its catalogue; for a table, the changes of the last look.
 
         ``None`` if the generation may be served as it is. Raises :exc:`PassToNextLister`, also if it is too old.
         """
@@ -236,8 +236,8 @@ class ServedGeneration:
         pattern: TopicsPattern | None,
         properties: Mapping[str, str],
     ) -> Selection:
-        """The generation's answer with the changes that concern it, at version ``number``: a kept answer has some of
-        them already. ``key`` is the cache's.
+        """The generation's answer with the changes that concern it, at version ``number``, made of the cached answer of
+        ``key`` if there is one that is not newer.
         """
         kept = self._answers.get(key)
         if kept is None:
@@ -263,7 +263,7 @@ class ServedGeneration:
     async def _spliced(
         self, before: Selection, matching: Selection, put: Callable[[], Selection]
     ) -> Selection:
-        """The result of ``put``, for which there is room."""
+        """The result of ``put``, in claimed memory. Raises :exc:`PassToNextLister` if there is too little."""
         count = len(matching)
         size = before.changes_size(count) + matching.fields_size + 8 * count
         if not self._answers.claim(size):

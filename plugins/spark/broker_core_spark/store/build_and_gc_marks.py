@@ -117,7 +117,7 @@ def sign_path(run: str) -> str:
 
 
 def described_mark(store: Store, mark: ActivityMark) -> str:
-    """One mark in words."""
+    """The description of a mark, for people."""
     data = store.get(mark.file.path, limit=16 * 1024) or b""
     words = data.decode(errors="replace") if data and data.isascii() else f"run {mark.run}"
     return f"{words}; its last sign of life was {max(0, round(mark.silent.total_seconds()))} s ago"

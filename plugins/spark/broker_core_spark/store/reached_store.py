@@ -22,7 +22,7 @@ def check_reached(store: Store, seconds: float = REACH_SECONDS) -> None:
 
 
 def within(place: str, ask: Callable[[], object], seconds: float = REACH_SECONDS) -> None:
-    """Ask a place something on a thread of its own. Raises the error of ``ask``.
+    """Call ``ask`` about a place on a thread of its own, with a time limit. Raises its error.
 
     Raises :exc:`StoreFailed` if the time is over. The thread then ends with the process.
     """

@@ -100,7 +100,7 @@ class Store(ABC):
         return self.put_all_new([(path, data)])[0]
 
     def put_all_new(self, files: Sequence[tuple[str, bytes | BinaryIO]]) -> list[bool]:
-        """Do and return what :meth:`put_new` does for each (path, data), in less time than one by one.
+        """Create whole files, (path, data) each, in less time than by :meth:`put_new`. Returns which were created.
 
         If it fails, some of the files may be there, each of them whole.
         """

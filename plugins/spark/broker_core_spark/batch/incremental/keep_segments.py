@@ -134,7 +134,7 @@ def added_selectors(
 
 
 def keep_share(staging: StagingArea, store: Store, _number: int, record: Mapping[str, Any]) -> StoredSegments:
-    """Do the work of one numbered task."""
+    """Carry a share of the segments over: the work of a numbered task."""
     keys = staging.property_keys
 
     def changes(changed: tuple[bytes, ...], within: tuple[bytes, bytes] | None, before: str) -> NameChanges:

@@ -114,7 +114,7 @@ class SegmentReuse:
         return self.now.intersection(self.previous.manifest.namespaces) - self.namespaces
 
     def without(self, stretches: Iterable[int]) -> SegmentReuse:
-        """Some stretches are made anew and not carried."""
+        """The reuse without some stretches, which are made anew."""
         again = set(stretches)
         carried = {number: keys for number, keys in self.carried.items() if number not in again}
         every = self.previous.ranges
@@ -224,7 +224,7 @@ def _joined_neighbours(ranges: Iterable[tuple[bytes, bytes]]) -> list[tuple[byte
 
 
 def _check_kind(manifest: Manifest, snapshot: CatalogueSnapshot, sizes: tuple[int, int]) -> None:
-    """Raise :exc:`NothingToKeep` for a generation that this snapshot says nothing about."""
+    """Raise :exc:`NothingToKeep` unless a generation is of the snapshot's catalogue, with segments of these sizes."""
     if snapshot.unversioned and not manifest.static:
         raise NothingToKeep(snapshot.unversioned)
     if manifest.catalogue_id != snapshot.catalogue_id:

@@ -28,7 +28,7 @@ _EVERY: Final = 0.5  # seconds between two counts
 
 @contextmanager
 def described_job(spark: SparkSession, job: SparkJob) -> Iterator[None]:
-    """Inside, jobs that this thread starts are of a group of their own. Afterwards the thread has the group it had."""
+    """Gives jobs that this thread starts in the block a group of their own. Afterwards it has its former group."""
     context = classic_context(spark)
     if context is None:
         yield

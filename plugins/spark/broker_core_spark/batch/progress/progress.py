@@ -1,4 +1,4 @@
-"""The interface to the progress of a build, and the progress of this one."""
+"""The interface of a build's progress, and the progress that jobs of a thread are reported to."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def showing(progress: Progress | None) -> Iterator[None]:
 
 
 def current_progress() -> Progress | None:
-    """The progress to which the jobs of this thread are reported, if anybody looks at it."""
+    """The progress to which the jobs of this thread are reported, or ``None`` without one."""
     return _CURRENT.get()
 
 

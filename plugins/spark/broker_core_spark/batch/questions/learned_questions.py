@@ -18,7 +18,7 @@ MOST_LEARNED: Final = 100_000
 
 
 def oldest_kept(seconds: float) -> datetime | None:
-    """The time before which a last question was too long ago; ``None`` without a limit (0 seconds)."""
+    """The oldest last time of a learned question that is kept; ``None`` without a limit (0 seconds)."""
     return datetime.now(UTC) - timedelta(seconds=seconds) if seconds > 0 else None
 
 

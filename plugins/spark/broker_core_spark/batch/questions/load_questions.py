@@ -261,7 +261,7 @@ class _FoundQuestions:
         return list(dict.fromkeys(question[2] for question in self._found if question[2] is not None))
 
     def add(self, place: str, row: object) -> None:
-        """One row of a source."""
+        """Add one row of a source."""
         self._rows += 1
         if self._rows > MAX_QUESTIONS:
             raise InvalidPatterns(f"{place}: more than {MAX_QUESTIONS} questions")
@@ -274,7 +274,7 @@ class _FoundQuestions:
         self._found[question] = rows + 1, times + _times(row), newest
 
     def keep(self, place: str, row: object) -> None:
-        """One learned question of an earlier build, after all rows of sources.
+        """Add one learned question of an earlier build, after all rows of sources.
 
         A pattern that is refused by now is no question any more.
         """
@@ -284,7 +284,7 @@ class _FoundQuestions:
             self._found[question] = rows, times, last if before is None else max(last, before)
 
     def check_properties(self) -> None:
-        """Raise :exc:`InvalidPatterns` if nobody said which properties select, in ``strict`` for others too."""
+        """Raise :exc:`InvalidPatterns` if nothing says which properties select; in ``strict`` for others too."""
         keys = ",".join(sorted(self._ignored))[:500]
         what = f"{self._ignoring_place}: {counted(self._ignoring_rows, 'question')} with properties"
         if self._ignored and self._keys is None:

@@ -150,7 +150,7 @@ def _merge(
 def merge_parts(
     _staging: StagingArea, store: Store, _number: int, work: tuple[Sequence[PartsOfSegment], StagedSelectors]
 ) -> list[SegmentResult]:
-    """Do the work of one numbered task: the segments whose postings are joined."""
+    """Join the postings of some segments: the work of a numbered task."""
     segments, selectors = work
     keys = selectors.keys(store)
     with SegmentPuts(store) as puts:

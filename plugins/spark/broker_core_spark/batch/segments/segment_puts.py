@@ -71,7 +71,7 @@ class SegmentPuts(AbstractContextManager["SegmentPuts"]):
     def add(
         self, result: SegmentResult, files: Sequence[FramedFile], patch: SegmentPatch | None = None
     ) -> None:
-        """Take a segment, files of it and a patch that makes them.
+        """Add a segment, its files to store, and a patch that makes them.
 
         A segment is new if one of its files is. A patch that is no small part of the files is left out.
         """

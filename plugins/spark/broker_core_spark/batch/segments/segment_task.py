@@ -85,7 +85,7 @@ class TaskResult:
 def make_of_assignment(
     staging: StagingArea, store: Store, number: int, assignment: TaskAssignment
 ) -> TaskResult:
-    """Do the work of one numbered task."""
+    """Make the segments of an assignment: the work of a numbered task."""
     read = partial(assignment.selectors.read, store, group=assignment.group, groups=assignment.groups)
     return _Making(store, staging, assignment, SegmentPuts(store), cache(read)).run(number)
 

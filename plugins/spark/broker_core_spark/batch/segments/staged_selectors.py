@@ -90,7 +90,7 @@ class KeptSelectors:
         self._of_now = cache(partial(now.read, store))
 
     def changed(self, entry: SegmentEntry) -> bool:
-        """Whether the postings of a segment are other ones, even if its names are not."""
+        """Whether the selectors of a segment changed, and so its postings even if its names did not."""
         places = {(namespace, domain) for namespace, domain, _ in entry.runs}
         return any(
             place in self._added.places
@@ -103,7 +103,7 @@ class KeptSelectors:
         return self._of_added(place)[0]
 
     def carried(self, place: _Place) -> KeyedSelectors:
-        """The other selectors of now: matched with the names that came."""
+        """The other selectors of the new generation, which are matched with new names alone."""
         added = {key for key, _ in self.added(place)}
         return [item for item in self._of_now(place)[0] if item[0] not in added]
 

@@ -84,7 +84,7 @@ def _add(parts: list[Array], entries: Array) -> None:
 
 
 def joined_tallies(parts: Sequence[Array]) -> Array:
-    """One tally a selector, sorted by key, of parts that follow each other."""
+    """The tally of each selector, sorted by key, of parts that follow each other."""
     every = np.concatenate(parts)
     order, starts = key_order(every["key"])  # parts stay in order
     return joined_entries(every[order], starts)

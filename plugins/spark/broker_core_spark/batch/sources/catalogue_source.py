@@ -46,7 +46,7 @@ class CatalogueSnapshot(ABC):
     def changes(
         self, since: Mapping[str, CatalogVersion], _property_keys: Sequence[str], /
     ) -> Mapping[str, Iterable[tuple[str, str]] | None]:
-        """(domain, local name) of every name that may have come, gone or changed after these versions, by namespace.
+        """Names (domain, local name) that may have come, gone or changed after these versions, by namespace.
 
         A name changes if the value of one of the property keys does. ``None`` is for a namespace whose changes are no
         longer known. Raises :exc:`~broker_core_spark.batch.build_errors.NothingToKeep` if no changes are known.

@@ -72,7 +72,7 @@ def open_catalogue(
 
 
 def _of_namespace(source: str | RunningBroker, namespace: str | None) -> CatalogueSource:
-    """A file, or the names of a namespace that a file or a server has."""
+    """The embedded catalogue in a file, or the names of a namespace in a file or at a server."""
     if isinstance(source, RunningBroker):
         if namespace is None:
             raise InvalidCatalogue(f"{source.url} is a running server: say of which namespace by --namespace")

@@ -77,7 +77,7 @@ _TEXT: Final = pa.large_string()
 
 @dataclass
 class TableSource(CatalogueSource):
-    """A static catalogue: brokers cannot follow a table.
+    """A Parquet file, a table or a DataFrame, as a static catalogue: brokers cannot follow it.
 
     ``where`` is a condition for its rows, ``versions`` its column of versions.
     """
@@ -128,7 +128,7 @@ class TableSource(CatalogueSource):
         return found if self.versions is None else pin_column(found.rows, self.versions)
 
     def _pinned(self, rows: DataFrame, name: str, version: int | None) -> PinnedTable:
-        """The table at a version. Its ``rows`` are read if it is at none."""
+        """The table at a version, or its ``rows`` at none, with the reason."""
         try:
             described = self.spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()
             provider = next((row["data_type"] for row in described if row["col_name"] == "Provider"), "")
@@ -291,7 +291,7 @@ class TableSnapshot(CatalogueSnapshot):
 def in_namespaces(
     name: Column, namespace: Column | None, namespaces: Sequence[str], default: str | None = None
 ) -> Column:
-    """Whether a row is in one of the namespaces, or may be: then reading it raises its error.
+    """The condition for rows that are in one of the namespaces, or may be: reading such a row raises its error.
 
     ``namespace`` is the column for local names, ``default`` the namespace of local names without one. A full name has
     its own namespace. A name with neither is kept, because its namespace is unknown. Connectors can push the condition
@@ -316,7 +316,7 @@ def in_namespaces(
 def changed_names(
     rows: DataFrame, default_namespace: str | None, name_column: str = "name"
 ) -> dict[str, set[tuple[str, str]]]:
-    """(domain, local name) of the names in rows that came or went, by namespace.
+    """Names (domain, local name) in rows that came or went, by namespace.
 
     ``rows`` has the columns that are staged, and ``_change_type``. A row that came as often as it went did not change:
     it was written to another file. Raises :exc:`NothingToKeep` for a row that is no topic, and for too many names.

@@ -56,7 +56,7 @@ def at_version(spark: SparkSession, name: str, version: int) -> DataFrame:
 
 
 def pin_column(rows: DataFrame, column: str) -> PinnedTable:
-    """The rows of now. Raises :exc:`InvalidCatalogue` for a column that is not there, or of another type."""
+    """The table by its column of versions. Raises :exc:`InvalidCatalogue` without it, and if it is of another type."""
     from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
     from pyspark.sql.types import IntegralType, TimestampType
 

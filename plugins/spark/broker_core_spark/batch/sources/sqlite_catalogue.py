@@ -62,7 +62,7 @@ class EmbeddedSource(CatalogueSource):
 
 @dataclass
 class EmbeddedSnapshot(CatalogueSnapshot):
-    """A catalogue in one transaction."""
+    """The state of an embedded catalogue in one transaction."""
 
     state: Any
     versions: Mapping[str, CatalogVersion]

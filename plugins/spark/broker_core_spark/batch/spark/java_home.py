@@ -62,7 +62,7 @@ def _homes() -> Iterator[Path]:
 
 
 def _version(home: Path) -> int | None:
-    """The release of the Java in a folder, as it says itself."""
+    """The release of the Java in a folder, by its own output."""
     try:
         done = subprocess.run(  # noqa: S603 - the Java of this machine
             [str(home / "bin" / "java"), "-version"],

@@ -1,4 +1,4 @@
-"""Whether somebody listens at the address of a Spark server. Spark's own clients try for minutes."""
+"""Checks that a Spark server listens at an address. Spark's own clients try for minutes."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _check_connect(master: str, seconds: float) -> None:
 
 
 def _check_listens(shown: str, address: str, port: int, seconds: float) -> str:
-    """The host and the port of an address, at which somebody listens."""
+    """The host and the port of an address, once something takes a connection there."""
     try:
         parts = urlsplit(f"//{address}")
         if not parts.hostname:

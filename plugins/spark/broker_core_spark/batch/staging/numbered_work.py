@@ -1,4 +1,4 @@
-"""The work of numbered tasks, which Spark carries to them: each task reads its own alone."""
+"""Running a function on numbered pieces of work in tasks of Spark, each of which reads its own piece alone."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _Done: TypeAlias = Callable[[StagingArea, Store, int, Any], Any]
 
 @dataclass(frozen=True, slots=True)
 class _NumberedTask:
-    """The results of ``done`` by number. Each ``work`` is pickled by itself."""
+    """A function of a Spark job: the results of ``done`` by number. Each ``work`` is pickled by itself."""
 
     staging: StagingArea
     work: tuple[bytes, ...]

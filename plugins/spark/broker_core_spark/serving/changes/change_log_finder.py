@@ -32,7 +32,7 @@ class ChangeLogFinder:
         self._not_before = float("-inf")
 
     def follows(self, manifest: Manifest, *, static: bool) -> bool:
-        """Whether a change log brings a generation up to date, and not the operator's word."""
+        """Whether a change log keeps a generation right, rather than the operator's declaration."""
         return not manifest.static and bool(self._logs() or not static)
 
     async def find(self, manifest: Manifest, *, static: bool) -> ChangeLog | None:

@@ -135,6 +135,6 @@ class NamespaceFollower:
             self.version, self.overlay = changes.version, overlay
 
     def _end(self, reason: str, detail: str) -> PassToNextLister:
-        """Give the namespace up: the log only loses its beginning, and changed names only get more."""
+        """Stop following for good: the log only loses its beginning, and changed names only get more."""
         self.ended = reason, f"{self._namespace}: {detail}"
         return PassToNextLister(*self.ended)

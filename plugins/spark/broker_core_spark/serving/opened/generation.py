@@ -78,7 +78,7 @@ class PrecomputedAnswer:
         return self._selection
 
     def verify(self, pattern: TopicsPattern | None) -> None:
-        """Match and hash the topics, as slowly as that is. ``pattern`` is the question's."""
+        """Match and hash all topics, whatever time that takes. ``pattern`` is the question's."""
         try:
             found = self.selection if pattern is None else self.selection.matching(pattern)
             if len(found) != self.count:

@@ -48,7 +48,7 @@ def rematch_sample(
 
 
 def _some(rows: Array, random: Random) -> Array:
-    """A few of these rows."""
+    """A few of the rows, drawn at random."""
     return rows[[random.randrange(len(rows)) for _ in range(min(_NAMES, len(rows)))]]
 
 

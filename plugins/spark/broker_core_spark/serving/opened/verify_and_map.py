@@ -226,7 +226,7 @@ class _PatchedSegment:
         return rows_that_came(patch.gone, patch.before)
 
     def runs(self, mapped: _NamesToMap) -> Iterator[SegmentRun]:
-        """The runs, each with its names where they were added, which joins their parts."""
+        """The runs. The names of each are added to ``mapped`` first, which joins their parts."""
         for (patch, fields), own in zip(self.made, self.postings, strict=True):
             first = mapped.count
             mapped.add(fields)
