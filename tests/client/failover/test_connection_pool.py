@@ -151,8 +151,7 @@ async def test_the_cluster_may_be_down_at_first() -> None:
 
 async def test_the_cluster_may_go_and_come_back() -> None:
     server = ScriptedServer(three_partitions)
-    await server.start()
-    port = server.port
+    await server.start(port := free_port())  # nobody else is given it while it is away
     async with pool_to(port) as pool:
         assert await pool.use(ask) == 3
         pool._options = replace(pool._options, connection_wait=0.1)

@@ -18,6 +18,7 @@ from broker_core.upstream.pulsar import UpstreamCluster, UpstreamOptions, Upstre
 from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand
 from tests.support.eventually import eventually
+from tests.support.ports import free_ports
 from tests.support.scripted_server import Peer, Script, ScriptedServer
 
 OWN = {"token": "own"}
@@ -165,11 +166,11 @@ async def test_a_token_that_becomes_a_bad_one_is_seen_with_the_next_client(tmp_p
 
 async def test_brokers_go_and_come_back() -> None:
     first, second = ScriptedServer(), ScriptedServer()
-    await first.start()
-    await second.start()
-    port = first.port
+    port, other = free_ports(2)  # nobody else is given them while they are away
+    await first.start(port)
+    await second.start(other)
     try:
-        async with cluster_of(f"pulsar://127.0.0.1:{port},127.0.0.1:{second.port}") as cluster:
+        async with cluster_of(f"pulsar://127.0.0.1:{port},127.0.0.1:{other}") as cluster:
             names = list(cluster.health.states())
             assert cluster.watch.connections == 2
             await first.stop()

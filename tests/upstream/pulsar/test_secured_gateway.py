@@ -17,6 +17,7 @@ from broker_core.settings import Settings
 from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand
 from tests.support.certificates import Authority
 from tests.support.eventually import eventually
+from tests.support.ports import free_port
 from tests.support.scripted_server import Peer, ScriptedServer
 from tests.support.topics_answers import get_topics_response
 
@@ -98,8 +99,7 @@ async def test_each_principal_sees_its_own_topics(tmp_path: Path, forward: str) 
 
 async def test_ready_follows_the_brokers_where_it_is_set() -> None:
     server = ScriptedServer()
-    await server.start()
-    port = server.port
+    await server.start(port := free_port())  # nobody else is given it while it is away
     try:
         async with Broker(settings(server.url, ready=True)) as broker, aiohttp.ClientSession() as session:
             assert broker.http_address is not None

@@ -17,6 +17,7 @@ from broker_core_postgres.fill.sync.pulsar_admin import (
 from broker_core_postgres.fill.sync.retry import Retry, TransientFailure
 from tests.support.admin_server import AdminServer, Fault
 from tests.support.eventually import eventually
+from tests.support.ports import free_port
 
 NAMESPACE = NamespaceName("public", "default")
 QUICK = Retry(tries=3, first=0.001)
@@ -172,8 +173,7 @@ async def test_no_answer_in_time_is_an_error(server: AdminServer) -> None:
 
 
 async def test_nobody_there_is_an_error() -> None:
-    async with AdminServer() as gone:
-        url = gone.url
+    url = f"http://127.0.0.1:{free_port()}"
     async with PulsarAdmin(AdminAddress(url), retry=QUICK) as admin:
         with pytest.raises(TransientFailure, match=f"GET {url}/admin/v2/tenants"):
             await admin.tenants()
