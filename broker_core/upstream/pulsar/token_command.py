@@ -49,8 +49,8 @@ async def run_token_command(words: Sequence[str], *, timeout: float) -> bytes:
     secrets.
     """
     name = words[0]
-    try:
-        process, output = await asyncio.get_running_loop().subprocess_exec(
+    starting = asyncio.create_task(
+        asyncio.get_running_loop().subprocess_exec(
             _Output,
             *words,
             stdin=subprocess.DEVNULL,
@@ -58,6 +58,14 @@ async def run_token_command(words: Sequence[str], *, timeout: float) -> bytes:
             stderr=subprocess.DEVNULL,
             start_new_session=True,  # so that all that it starts can be killed with it
         )
+    )
+    try:
+        process, output = await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        # It may run already, and asyncio would kill it without what it has started.
+        with contextlib.suppress(OSError, ValueError):
+            await _kill(*await starting)
+        raise
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no command"
         raise CredentialsFailed(f"upstream.token_command: cannot run {name!r}: {reason}") from None

@@ -15,7 +15,7 @@ from broker_core.settings import UpstreamSettings
 from broker_core.upstream.pulsar.identity import own_token
 from broker_core.upstream.pulsar.token_command import run_token_command
 from tests.support.clock import AGES, time_passes
-from tests.support.eventually import eventually
+from tests.support.eventually import eventually, eventually_sync, turns
 
 
 def python(code: str) -> list[str]:
@@ -84,6 +84,19 @@ async def test_all_of_it_is_killed_when_it_is_not_waited_for(tmp_path: Path) -> 
     await eventually(lambda: not any(map(_runs, map(int, told.read_text().split()))), what="they are gone")
     assert threading.active_count() <= threads
     await own.stop()
+
+
+async def test_all_of_it_is_killed_when_it_is_not_waited_for_while_it_is_started(tmp_path: Path) -> None:
+    """A command may be quicker than the event loop that starts it."""
+    told = tmp_path / "pids"
+    command = python(WITH_CHILD.format(told=str(told)))
+    running = asyncio.create_task(run_token_command(command, timeout=AGES))
+    await turns(2)
+    eventually_sync(told.exists)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    await eventually(lambda: not any(map(_runs, map(int, told.read_text().split()))), what="they are gone")
 
 
 def _runs(pid: int) -> bool:
