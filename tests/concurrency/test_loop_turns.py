@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-import time
+from collections.abc import Callable
+
+import pytest
 
 from broker_core.concurrency.loop_turns import TURN_SECONDS, LoopTurn, has_time, loop_turn
-from tests.support.eventually import eventually
+from tests.support.clock import SetClock
+from tests.support.eventually import turns
 
 
-def busy(seconds: float) -> None:
-    until = time.perf_counter() + seconds
-    while time.perf_counter() < until:
-        pass
+@pytest.fixture
+async def busy(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """Work of so many seconds. Nothing else takes time, whatever the machine does."""
+    clock = SetClock()
+    monkeypatch.setattr(asyncio.get_running_loop(), "time", clock)
+
+    def work(seconds: float) -> None:
+        clock.now += seconds
+
+    return work
 
 
-async def test_all_share_the_time_of_a_turn() -> None:
+async def test_all_share_the_time_of_a_turn(busy: Callable[[float], None]) -> None:
     turn = loop_turn()
     assert turn is loop_turn()
     assert turn.has_time()
@@ -32,7 +41,9 @@ def test_each_loop_has_turns_of_its_own() -> None:
     assert asyncio.run(turn()) is not asyncio.run(turn())
 
 
-async def test_who_has_more_to_do_than_a_turn_has_time_for_comes_behind_the_others() -> None:
+async def test_who_has_more_to_do_than_a_turn_has_time_for_comes_behind_the_others(
+    busy: Callable[[float], None],
+) -> None:
     turn, done = loop_turn(), []
     left = {"greedy": 5, "modest": 1, "other": 2}
 
@@ -45,34 +56,36 @@ async def test_who_has_more_to_do_than_a_turn_has_time_for_comes_behind_the_othe
 
     for name in left:
         turn.call_next(lambda name=name: work(name))  # type: ignore[misc]
-    await eventually(lambda: not any(left.values()))
+    await turns(20)
     assert done == ["greedy", "modest", "other", "greedy", "other", "greedy", "greedy", "greedy"]
 
 
-async def test_a_crowd_that_waits_for_time_has_it_in_many_turns() -> None:
-    turns = 0
+async def test_a_crowd_that_waits_for_time_has_it_in_many_turns(busy: Callable[[float], None]) -> None:
+    now = 0
     ended = asyncio.Event()
     had: list[int] = []
 
     def count() -> None:
-        nonlocal turns
-        turns += 1
+        nonlocal now
+        now += 1
         if not ended.is_set():
             asyncio.get_running_loop().call_soon(count)
 
     async def one() -> None:
         await loop_turn().time()
-        had.append(turns)
+        had.append(now)
         busy(TURN_SECONDS / 2)
 
     count()
     await asyncio.gather(*(one() for _ in range(40)))
     ended.set()
-    assert max(had.count(turn) for turn in had) <= 6
+    assert max(map(had.count, had)) <= 6
     assert had == sorted(had)
 
 
-async def test_a_caller_that_waited_has_time_if_others_use_up_every_turn() -> None:
+async def test_a_caller_that_waited_has_time_if_others_use_up_every_turn(
+    busy: Callable[[float], None],
+) -> None:
     turn, ended = loop_turn(), False
 
     def others() -> None:
@@ -107,7 +120,7 @@ async def test_what_came_together_has_one_number() -> None:
     assert len(set(numbers)) == 2
 
 
-async def test_the_time_of_the_running_loop() -> None:
+async def test_the_time_of_the_running_loop(busy: Callable[[float], None]) -> None:
     assert has_time()
     busy(1.1 * TURN_SECONDS)
     assert not has_time()
