@@ -16,11 +16,13 @@ import pytest
 
 from tests.support import left_behind
 from tests.support.distributions import ROOT
-from tests.support.eventually import eventually, eventually_sync
+from tests.support.eventually import eventually, eventually_sync, turns
 from tests.support.forked_programs import ForkServer
 from tests.support.left_behind import Running
 from tests.support.one_test import in_one_test
 from tests.support.ports import free_port, free_ports, ports_in_a_row
+from tests.support.scripted_kafka import ScriptedKafka
+from tests.support.scripted_server import ScriptedServer
 from tests.support.vectors import frames, pattern_vectors
 
 
@@ -68,6 +70,19 @@ def test_free_ports_differ_and_can_be_bound() -> None:
     for port in ports:
         with socket.socket() as listener:
             listener.bind(("127.0.0.1", port))
+
+
+@pytest.mark.parametrize("kind", [ScriptedServer, ScriptedKafka])
+async def test_a_client_that_comes_as_a_scripted_server_stops_leaves_no_task(
+    kind: type[ScriptedServer | ScriptedKafka],
+) -> None:
+    for count in range(6):
+        async with kind() as server:
+            client = socket.create_connection(("127.0.0.1", server.port))
+            await turns(count)
+        await turns()
+        assert asyncio.all_tasks() == {asyncio.current_task()}, count
+        client.close()
 
 
 def test_a_port_is_given_to_one_process_alone() -> None:

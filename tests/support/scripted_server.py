@@ -11,6 +11,7 @@ from typing import Any, Self
 from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.frames import FrameDecoder
 from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand, FeatureFlags
+from tests.support.eventually import turns
 
 __all__ = ["Peer", "Script", "ScriptedServer", "answer_nothing"]
 
@@ -82,6 +83,9 @@ class ScriptedServer:
 
     async def stop(self) -> None:
         if self._server is not None:
+            await (
+                turns()
+            )  # what has come is served: asyncio loses a connection that it accepts as the server closes
             self._server.close()
             self._server = None
         for peer in self.peers:

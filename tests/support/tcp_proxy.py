@@ -8,6 +8,8 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
+from tests.support.eventually import turns
+
 __all__ = ["TcpProxy"]
 
 
@@ -48,6 +50,9 @@ class TcpProxy:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         assert self._server is not None
+        await (
+            turns()
+        )  # what has come is served: asyncio loses a connection that it accepts as the server closes
         self._server.close()
         for task in self._tasks:
             task.cancel()
