@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import time
+import pytest
 
 from broker_core.plugins import PluginFailed
-from broker_core.plugins.call.event_loop_time import BLOCKED
+from broker_core.plugins.call import event_loop_time
+from tests.support.clock import SetClock
 from tests.support.plugin_chains import listed
 from tests.support.plugins import PluginOf
 from tests.support.scraped import scraped, shown, total
@@ -34,10 +35,12 @@ async def test_plugins_and_their_identity() -> None:
     await dispatcher.shutdown()
 
 
-async def test_the_time_that_plugins_hold_the_loop() -> None:
+async def test_the_time_that_plugins_hold_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = SetClock()
+    monkeypatch.setattr(event_loop_time, "_clock", clock)
+
     async def broker_core_list_topics() -> None:
-        # Long beside BLOCKED: what the system counts as waits for a processor can be wrong by some hundredths.
-        time.sleep(0.5)  # noqa: ASYNC251 - a plugin that does what it must not
+        clock.now += 0.5  # as much as it computes or sleeps
 
     plugin = PluginOf(list_topics=broker_core_list_topics, visible=lambda: None)
     metrics, _, dispatcher = shown(p=plugin)
@@ -49,6 +52,6 @@ async def test_the_time_that_plugins_hold_the_loop() -> None:
     await listed(dispatcher)
     after = scraped(metrics.registry)
     assert after[blocked, "hook=list_topics,plugin=p"] == 1
-    assert after[seconds, "hook=list_topics,plugin=p"] >= BLOCKED
+    assert after[seconds, "hook=list_topics,plugin=p"] == 0.5
     assert after[blocked, "hook=visible,plugin=p"] == 0
     await dispatcher.shutdown()

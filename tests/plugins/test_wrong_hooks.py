@@ -12,6 +12,7 @@ from broker_core.errors import ListingFailed, ServerError, TooManyRequests
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.plugins.call import event_loop_time
 from broker_core.plugins.call.circuit_breaker import BreakerState
+from broker_core.plugins.call.event_loop_time import BLOCKED
 from broker_core.plugins.failures import PluginFailed
 from tests.plugins.call.test_hook_caller import anything, caller, fails
 from tests.support.clock import AGES, SetClock, time_passes
@@ -40,9 +41,14 @@ async def test_a_hook_that_blocks_the_loop_beyond_its_deadline_has_failed(
     assert ask.describe()["loop"]["blocked"] == 5
 
 
-async def test_a_hook_that_blocks_within_its_deadline_is_told_and_taken() -> None:
+async def test_a_hook_that_blocks_within_its_deadline_is_told_and_taken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = SetClock()
+    monkeypatch.setattr(event_loop_time, "_clock", clock)
+
     async def function() -> str:
-        time.sleep(0.3)  # noqa: ASYNC251
+        clock.now += BLOCKED
         return "answer"
 
     def plain_function() -> object:

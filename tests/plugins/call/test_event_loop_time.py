@@ -155,7 +155,8 @@ def test_a_step_that_blocks_is_told_once_an_interval() -> None:
 
 
 def _sleep() -> None:
-    time.sleep(2 * BLOCKED)
+    # Long beside BLOCKED: if a signal wakes the thread, its wait for a processor counts, although it would have slept.
+    time.sleep(5 * BLOCKED)
 
 
 def _compute() -> None:

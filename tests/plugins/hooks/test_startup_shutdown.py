@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import re
 import threading
-import time
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -13,10 +12,13 @@ import pytest
 from pydantic import BaseModel
 from structlog.testing import capture_logs
 
+from broker_core.plugins.call import event_loop_time
+from broker_core.plugins.call.event_loop_time import BLOCKED
 from broker_core.plugins.call.plugin_runner import PluginRunner
 from broker_core.plugins.call.plugin_threads import PluginThreads
 from broker_core.plugins.failures import PluginLoadError
 from broker_core.plugins.hooks.startup_shutdown import offered_log, reloaded, shut_down, start_up
+from tests.support.clock import SetClock
 from tests.support.plugins import PluginOf, loaded
 
 
@@ -195,9 +197,12 @@ async def test_an_error_without_text_is_told_like_any_other(is_async: bool) -> N
     await runner.close()
 
 
-async def test_a_startup_that_blocks_the_loop_is_told() -> None:
+async def test_a_startup_that_blocks_the_loop_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = SetClock()
+    monkeypatch.setattr(event_loop_time, "_clock", clock)
+
     async def blocks() -> None:
-        time.sleep(0.3)  # noqa: ASYNC251 - it is what this is about
+        clock.now += BLOCKED
 
     with capture_logs() as logs:
         await start_up(loaded(PluginOf(startup=blocks)), None, PluginRunner("p"))
