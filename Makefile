@@ -56,8 +56,9 @@ run: $(STAMP)
 check: $(TEST_STAMP)
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target lint unit
 
+# Three processes, since some tests wait; with a fifth of the random examples of `make test`.
 unit: $(STAMP)
-	$(BIN)/pytest --unit --processes 2 -q $(ARGS)
+	$(BIN)/pytest --unit -m "not interop and not long" --processes 3 -q $(ARGS)
 
 # Five processes: tests wait for servers, and four of them used 1.3 of two cores; with many more a slow machine keeps
 # bounds of time badly. Files are taken in the order of tests/conftest.py, long ones first.

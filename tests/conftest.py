@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import structlog
-from hypothesis import settings
 
 from broker_core.concurrency import loop_turns
+from tests.support.examples import load_profile
 from tests.support.forked_run import ForkedRun
 from tests.support.fresh_environment import built_distributions
 from tests.support.left_behind import Running, note_cancelled_tasks
@@ -24,10 +24,6 @@ from tests.support.quick_files import keep_files_in_memory
 from tests.support.quick_java import quick_java_options
 from tests.support.shared_caches import make_caches
 from tests.support.unit_tests import is_unit_tests, turn_of_tests
-
-# A slow machine is no failure of a property.
-settings.register_profile("broker-core", deadline=None)
-settings.load_profile("broker-core")
 
 note_no_stacks()
 note_cancelled_tasks()
@@ -165,6 +161,7 @@ class _FixturesOfTheRun:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    load_profile(units=config.option.unit)
     config.pluginmanager.register(_FixturesOfTheRun())
     if processes := config.getoption("--processes"):
         config.pluginmanager.register(ForkedRun(processes))

@@ -23,11 +23,14 @@ def test_units(file: str) -> None:
         "postgres/test_plugin.py",
         "spark/test_plugin.py",
         "cli/server_process/test_server_process.py",
+        "cli/server_process/test_hangups.py",
         "cli/test_start.py",
         "test_wheels.py",
         "broker/test_broker.py",
         "testing/test_server.py",
         "servers/pulsar/test_server.py",
+        "servers/http/conformance/test_openapi_conformance.py",
+        "servers/http/hostile/test_hostile_requests.py",
     ],
 )
 def test_what_starts_programs_and_servers(file: str) -> None:

@@ -27,6 +27,7 @@ from broker_core.plugin_api.listing_request import ListingRequest
 from tests.catalog.listers import NAMESPACE, topic
 from tests.support.catalogue_topics import create_topics
 from tests.support.eventually import eventually
+from tests.support.examples import examples
 from tests.support.narrowed import of_type, present
 from tests.support.pipelines import made
 
@@ -300,7 +301,7 @@ def names_in(answer: Answer) -> list[str]:
     return names
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(examples(2)))
 async def test_random_questions_beside_random_changes_are_answered_right(
     catalog: SqliteCatalog, seed: int
 ) -> None:

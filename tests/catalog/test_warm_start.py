@@ -34,6 +34,7 @@ from tests.catalog.filled import NAMESPACE, bring
 from tests.snapshots.stored.damages import DAMAGES
 from tests.support.chunks import tiny_chunks
 from tests.support.eventually import eventually
+from tests.support.examples import examples
 from tests.support.narrowed import of_type, present
 from tests.support.small_disk import grow, small_disk
 
@@ -188,7 +189,7 @@ async def test_a_disk_that_fills_while_it_is_stored_costs_the_next_start_alone(t
                 assert not [*folder.glob(".*")], "nothing is torn"
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(examples(3)))
 async def test_any_changes_between_many_restarts(catalog: SqliteCatalog, seed: int) -> None:
     chosen = random.Random(seed)
     for _ in range(8):

@@ -13,6 +13,7 @@ from broker_core import EncodedNames, Listing, Mode
 from broker_core.errors import InvalidListing
 from broker_core.listing.listing_hash import crc_text, topics_hash, utf16_key
 from broker_core.patterns import compile_pattern
+from tests.support.examples import examples
 
 NAMESPACE = "acme/orders"
 PARTS = ["a", "b", "-", "é", "\ue000", "😀", "__", "x" * 60, "y" * 130, "-partition-3", ","]
@@ -24,7 +25,7 @@ def drawn(seed: int, count: int) -> list[str]:
 
 
 @pytest.mark.parametrize("domain", ["persistent", "non-persistent"])
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(examples(10)))
 def test_names_are_those_of_a_listing(seed: int, domain: str) -> None:
     names = [*drawn(seed, 60), "__change_events", "__change_events-partition-2"]
     encoded = EncodedNames.of(NAMESPACE, domain, names)

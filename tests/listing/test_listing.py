@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from broker_core.errors import InvalidListing, InvalidName
@@ -30,7 +30,6 @@ _LISTS = _MODES.flatmap(lambda mode: st.tuples(st.just(mode), st.lists(full_name
 TINY_CHUNK = 400
 
 
-@settings(max_examples=100)
 @given(_LISTS)
 def test_a_listing_is_exactly_its_names(drawn: tuple[Mode, list[str]]) -> None:
     mode, names = drawn

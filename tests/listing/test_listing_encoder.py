@@ -12,6 +12,7 @@ from broker_core.listing.listing import Listing, data_of
 from broker_core.listing.listing_encoder import ListingEncoder
 from broker_core.names import NON_PERSISTENT, PERSISTENT, Mode, NamespaceName
 from broker_core.patterns import compile_pattern
+from tests.support.examples import examples
 from tests.support.one_test import in_one_test
 
 NAMESPACE = NamespaceName.parse("acme/orders")
@@ -43,7 +44,7 @@ def same(encoded: Listing, wanted: Listing) -> None:
         assert chunk.crc == crc_of_fields(chunk.column(0, chunk.size))
 
 
-@in_one_test("seed", range(40))
+@in_one_test("seed", range(examples(20)))
 @in_one_test("mode", list(Mode))
 def test_pages_in_any_order(mode: Mode, seed: int) -> None:
     rng = random.Random(seed)

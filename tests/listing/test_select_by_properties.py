@@ -8,7 +8,7 @@ from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from broker_core.listing.changes.listing_splice import ListingChange, splice
@@ -86,7 +86,6 @@ def looked_through() -> Iterator[list[int]]:
         yield sizes
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.dictionaries(
         st.text(st.sampled_from("ab-￮😀"), min_size=1, max_size=4)

@@ -7,7 +7,7 @@ import weakref
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from broker_core.listing.fields_reader import GATHERED
@@ -60,7 +60,6 @@ PATTERNS = [
 TINY_CHUNK = 400
 
 
-@settings(max_examples=150)
 @given(st.lists(full_names(), max_size=25), st.sampled_from(PATTERNS))
 def test_a_pattern_selects_what_re2_matches(names: list[str], text: str) -> None:
     listing, shown = listing_of(names), visible(names)
@@ -70,7 +69,6 @@ def test_a_pattern_selects_what_re2_matches(names: list[str], text: str) -> None
     assert part_of(listing.all().matching(compile_pattern(text))) is part_of(selection)
 
 
-@settings(max_examples=150)
 @given(st.lists(full_names(), max_size=25), st.data())
 def test_selections_of_selections(names: list[str], data: st.DataObject) -> None:
     listing, shown = listing_of(names), visible(names)

@@ -9,6 +9,7 @@ import pytest
 import re2
 
 from broker_core.patterns.pattern_text import class_run
+from tests.support.examples import examples
 from tests.support.one_test import in_one_test
 
 
@@ -73,7 +74,7 @@ PIECES = [
 ]
 
 
-@in_one_test("seed", range(60))
+@in_one_test("seed", range(examples(60)))
 def test_every_match_has_the_run(seed: int) -> None:
     chance = random.Random(seed)
     for _ in range(30):

@@ -7,6 +7,7 @@ from hypothesis import example, given, settings
 
 from broker_core.errors import InvalidPattern
 from broker_core.patterns import compile_pattern
+from tests.support.examples import examples
 from tests.support.regexes import Regex, full_match, is_valid, noise, regexes
 
 
@@ -48,7 +49,7 @@ def _assert_bounds(regex: Regex) -> None:
             assert not (pattern.exact_range and in_range and "\n" not in sample)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(regexes())
 @example(Regex(r"t/n/ab\B.", ("t/n/abc", "t/n/ab-")))
 @example(Regex(r"t\b-", ("t-",)))
@@ -67,7 +68,7 @@ def test_no_bound_excludes_what_re2_matches(regex: Regex) -> None:
         _assert_bounds(regex)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(noise())
 @example(Regex(r"\\C", (r"\C",)))
 def test_any_text_is_supported_as_far_as_re2_takes_it(regex: Regex) -> None:

@@ -19,6 +19,7 @@ from broker_core.listing.listing_hash import topics_hash
 from broker_core.pipeline import Answer, Trace
 from broker_core.settings import LimitsSettings
 from tests.support.chunks import tiny_chunks
+from tests.support.examples import examples
 from tests.support.memory_lister import MemoryLister
 from tests.support.pipelines import NAMESPACE, Made, made
 from tests.support.pipelines import request as asked_for
@@ -125,7 +126,7 @@ async def test_random_pages_while_topics_change(kind: str, masks: bool) -> None:
                     answer.release()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(30))
 @given(data=st.data())
 async def test_a_walk_over_pages_is_the_listing(data: st.DataObject) -> None:
     locals_ = st.from_regex(r"[ab\-é\U0001f600\uffee]{1,3}(-partition-[0-9]{1,2})?", fullmatch=True)
@@ -144,7 +145,7 @@ async def test_a_walk_over_pages_is_the_listing(data: st.DataObject) -> None:
     assert walked == expected({name for name in names if not hidden(name)}, None, 1000)[0]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25))
 @given(data=st.data())
 async def test_a_walk_while_topics_come_and_go(data: st.DataObject) -> None:
     locals_ = st.from_regex(r"(a|b|-x|\U0001f600|\uffee){1,2}(-partition-[0-9]{1,2}x?)?", fullmatch=True)

@@ -12,6 +12,7 @@ import pytest
 from broker_core import Listing, ListingBuilder, ListingRequest, Mode, NamespaceName
 from broker_core.errors import InvalidListing
 from broker_core.patterns import compile_pattern
+from tests.support.examples import examples
 from tests.support.one_test import in_one_test
 
 NAMESPACE = NamespaceName.parse("acme/orders")
@@ -28,7 +29,7 @@ def request(text: str | None = None, mode: Mode = Mode.ALL) -> ListingRequest:
 
 @in_one_test("mode", list(Mode))
 @in_one_test("text", PATTERNS)
-@in_one_test("seed", range(6))
+@in_one_test("seed", range(examples(6)))
 def test_the_answer_is_that_of_a_listing(seed: int, text: str | None, mode: Mode) -> None:
     pick = random.Random(seed)
     asked = request(text, mode)

@@ -17,6 +17,7 @@ from broker_core.catalog.topic_files.import_file import import_topics
 from broker_core.listing.listing import Selection
 from broker_core.names import Mode, NamespaceName, TopicName
 from broker_core.snapshots import Snapshot
+from tests.support.examples import examples
 from tests.support.name_changes import name_changes_since
 
 NAMESPACE = NamespaceName("a", "b")
@@ -137,7 +138,7 @@ ACTS = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(30))
 @given(ACTS, ACTS, ACTS, st.sampled_from(Mode))
 def test_moved_by_the_log_it_equals_one_that_is_read(
     tmp_path_factory: pytest.TempPathFactory,

@@ -40,8 +40,9 @@ _LONG_SCENES = frozenset(
 )
 #: What starts programs, or listens.
 _STARTS = re.compile(
-    r"""Popen|sys\.executable|multiprocessing|pytester
-    |tests\.cli\.server\b|tests\.support\.(?:admin_server|fresh_environment|pulsar_serving|scripted_server|served)\b
+    r"""Popen|create_subprocess|sys\.executable|multiprocessing|pytester|scripts\.mutants
+    |tests\.cli\.server(?:_process)?\b
+    |tests\.support\.(?:admin_server|fresh_environment|pulsar_serving|raw_client|scripted_server|served)\b
     |broker_core\.(?:broker|testing)\ import|Lookup(?:Client|Session)|create_server|start_server|open_connection
     |def\ test\w+\(.*\b(?:wheels|distributions)\b""",
     re.VERBOSE,

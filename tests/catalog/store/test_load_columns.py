@@ -15,6 +15,7 @@ from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.topic_files.import_file import import_topics
 from broker_core.names import NamespaceName
 from broker_core.names.listed_names import ListedNames
+from tests.support.examples import examples
 from tests.support.narrowed import present
 
 NAMESPACE = NamespaceName("a", "b")
@@ -69,7 +70,7 @@ TOPICS = st.dictionaries(
 KEYS = ("region", "", 'a"b', "a\\b", "a.b", "é", "\n")
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(20))
 @given(TOPICS, st.sampled_from([(), KEYS]), st.sampled_from([1, 3, 1000]), st.sampled_from([0, 64]))
 def test_all_names_and_properties_are_loaded(
     tmp_path_factory: pytest.TempPathFactory,

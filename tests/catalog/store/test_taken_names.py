@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from broker_core.catalog import SqliteCatalog
 from broker_core.names import NamespaceName, TopicName
+from tests.support.examples import examples
 
 SHOP = NamespaceName.parse("acme/shop")
 
@@ -49,7 +50,7 @@ def test_a_name_of_many_marks_is_not_looked_up_in_all_spellings(tmp_path: Path) 
     st.sets(st.text("a._", min_size=1, max_size=6), max_size=8),
     st.sets(st.text("a._", min_size=1, max_size=6), min_size=1, max_size=8),
 )
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=30)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(15))
 def test_names_are_taken_as_a_look_at_all_topics_finds(
     tmp_path_factory: pytest.TempPathFactory, there: set[str], asked: set[str]
 ) -> None:

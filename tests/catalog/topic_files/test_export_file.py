@@ -16,6 +16,7 @@ from broker_core.catalog.topic_decisions import creation
 from broker_core.catalog.topic_files.export_file import ExportFormat, export_topics, has_odd_names
 from broker_core.catalog.topic_files.import_file import import_topics
 from broker_core.names import NamespaceName, TopicName
+from tests.support.examples import examples
 
 NAMESPACE = NamespaceName("a", "b")
 OTHER = NamespaceName("c", "d")
@@ -126,7 +127,7 @@ NAMES = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(20))
 @given(NAMES, st.sampled_from(["names", "json"]))
 def test_an_export_imports_as_the_same_set(
     tmp_path_factory: pytest.TempPathFactory,

@@ -19,6 +19,7 @@ from broker_core.change_log import CatalogVersion, Changes, Gap, Operation
 from broker_core.guards import Deletions, MassDeletion
 from broker_core.names import NamespaceName, TopicName
 from tests.catalog.filled import all_names, read
+from tests.support.examples import examples
 from tests.support.forked_programs import forked_program
 from tests.support.import_rules import LINES, Line, Model, after_import, as_rows, listed_names
 from tests.support.narrowed import of_type
@@ -259,7 +260,7 @@ def test_a_wrong_line_takes_nothing_of_the_file(
     assert catalog.version(NAMESPACE).number == 1
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(75))
 @given(
     st.lists(st.tuples(LINES, st.booleans()), max_size=4),
     st.sampled_from([LogBounds(), LogBounds(rows=2)]),

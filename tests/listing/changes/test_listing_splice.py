@@ -6,7 +6,7 @@ import random
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from broker_core.errors import InvalidListing
@@ -24,7 +24,6 @@ from tests.support.topics import assert_listing, full_names, listing_of, persist
 TINY_CHUNK = 1000
 
 
-@settings(max_examples=100)
 @given(st.sampled_from(Mode), st.data())
 def test_changes_make_what_building_makes(mode: Mode, data: st.DataObject) -> None:
     names = data.draw(st.lists(full_names(mode), max_size=20))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from broker_core.listing.changes.listing_splice import locate, places, remembered_places
@@ -13,7 +13,6 @@ from tests.support.chunks import first_keys_read, tiny_chunks
 from tests.support.topics import full_names, listing_of, persistent
 
 
-@settings(max_examples=150)
 @given(st.lists(full_names(), max_size=40), st.lists(full_names(), max_size=40), st.data())
 def test_places_are_those_of_each_name(names: list[str], others: list[str], data: st.DataObject) -> None:
     listing = data_of(listing_of(names))

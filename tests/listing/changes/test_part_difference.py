@@ -16,6 +16,7 @@ from broker_core.listing.listing_part import ListingPart
 from broker_core.names import Mode, NamespaceName
 from broker_core.patterns import compile_pattern
 from tests.support.chunks import tiny_chunks
+from tests.support.examples import examples
 
 NAMESPACE = NamespaceName("t", "n")
 
@@ -46,7 +47,7 @@ def parts(listing: Listing, rng: random.Random) -> list[Selection]:
     ]
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(examples(8)))
 def test_it_is_the_difference_of_the_sets_of_names(seed: int) -> None:
     rng = random.Random(seed)
     with tiny_chunks(rng.choice([60, 200, 2000, 100_000])):
@@ -61,7 +62,7 @@ def test_it_is_the_difference_of_the_sets_of_names(seed: int) -> None:
                 assert differ(new, old) == (names - former, former - names)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(examples(8)))
 def test_of_many_small_changes_it_is_that_of_the_sets_of_names(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

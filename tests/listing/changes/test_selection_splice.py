@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from broker_core import Listing, Mode
@@ -22,6 +22,7 @@ from broker_core.listing.listing import listing_of as own_listing_of
 from broker_core.listing.listing_part import ListingPart
 from broker_core.patterns import TopicsPattern, compile_pattern
 from tests.support.chunks import tiny_chunks
+from tests.support.examples import examples
 from tests.support.mapped import mapped_listing
 from tests.support.one_test import in_one_test
 from tests.support.topics import assert_selection, full_names, listing_of, persistent, visible
@@ -37,7 +38,6 @@ PATTERNS = [
 ]
 
 
-@settings(max_examples=100)
 @given(st.sampled_from(Mode), st.sampled_from(PATTERNS), st.booleans(), st.data())
 def test_changes_make_what_a_search_of_the_names_finds(
     mode: Mode, pattern: TopicsPattern, is_mapped: bool, data: st.DataObject
@@ -148,7 +148,7 @@ def test_claimed_names_are_checked_before_they_are_shared() -> None:
         claimed.all().with_changes([], added)
 
 
-@in_one_test("seed", range(30))
+@in_one_test("seed", range(examples(15)))
 def test_it_is_the_listing_of_the_names(seed: int) -> None:
     pick = random.Random(seed)
     drawn = [

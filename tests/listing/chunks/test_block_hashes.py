@@ -13,6 +13,7 @@ from broker_core.errors import InvalidListing
 from broker_core.listing.chunks.block_hashes import BlockHashes, crc_of_fields
 from broker_core.listing.listing_hash import TextCrc, crc_text, joined, topics_hash, without_first_comma
 from tests.support.chunks import tiny_chunks
+from tests.support.examples import examples
 
 LOCAL = [f"{number:05}{'x' * (number % 3 * 70)}" for number in range(20_000)]
 NAMES = EncodedNames.of("t/n", "persistent", LOCAL)
@@ -31,7 +32,7 @@ def test_the_crc_of_all_and_of_none() -> None:
     assert hash_of(nothing.total()) == hash_of(joined([])) == topics_hash([])
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(examples(8)))
 def test_ranges(seed: int) -> None:
     pick = random.Random(seed)
     blocks = BlockHashes.of(NAMES.fields)
@@ -46,7 +47,7 @@ def test_texts_are_joined() -> None:
     assert joined([parts[0], TextCrc(0, 0), parts[1]]) == joined(parts[:2])
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(examples(10)))
 def test_blocks_after_changes(seed: int) -> None:
     pick = random.Random(seed)
     rows = sorted(pick.sample(range(len(FULL)), pick.choice([300, 5000, 12_000])))

@@ -12,6 +12,7 @@ from broker_core import EncodedNames, Listing, Mode, NamespaceName
 from broker_core.errors import InvalidListing
 from broker_core.listing.fields.fields_codec import check_fields, checked_column
 from broker_core.names.name_columns import column_data
+from tests.support.examples import examples
 from tests.support.one_test import in_one_test
 
 NAMESPACE = NamespaceName.parse("t/n")
@@ -37,7 +38,7 @@ def test_names_of_both_domains_pass() -> None:
         check_fields(fields, NamespaceName.parse("t/m"), Mode.ALL)
 
 
-@in_one_test("seed", range(200))
+@in_one_test("seed", range(examples(200)))
 def test_what_passes_is_what_a_listing_would_encode(seed: int) -> None:
     """One byte is changed: it is found, unless the names are still right ones in their order."""
     pick = random.Random(seed)

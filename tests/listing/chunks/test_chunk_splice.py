@@ -14,6 +14,7 @@ from broker_core.listing.listing import listing_of as listing_of_data
 from broker_core.listing.listing_data import ListingData
 from broker_core.names import Mode
 from tests.support.chunks import tiny_chunks
+from tests.support.examples import examples
 from tests.support.one_test import in_one_test
 from tests.support.topics import NAMESPACE, assert_listing, visible
 
@@ -39,7 +40,7 @@ def assert_chunk(chunk: Chunk, names: list[str]) -> None:
 
 
 @in_one_test("kind", KINDS)
-@in_one_test("seed", range(6))
+@in_one_test("seed", range(examples(3)))
 @in_one_test("count", [3, 300])
 def test_it_is_the_chunk_of_the_names(kind: str, seed: int, count: int) -> None:
     pick = random.Random(seed)

@@ -13,6 +13,7 @@ from broker_core.listing.chunks.build_chunks import ChunkStream, build_chunks
 from broker_core.listing.chunks.chunk import Chunk
 from broker_core.names import PERSISTENT, NamespaceName
 from tests.support.chunks import tiny_chunks
+from tests.support.examples import examples
 
 NAMESPACE = NamespaceName("a", "b")
 TEXT = pa.large_string()
@@ -31,7 +32,7 @@ def values_of(chunks: Sequence[Chunk]) -> list[str | None]:
     return [value for chunk in chunks for value in chunk.properties["team"].column().to_pylist()]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(100))
 @given(TOPICS, st.integers(1, 20))
 def test_it_equals_all_at_once(topics: dict[str, list[int]], block: int) -> None:
     bases = sorted(topics, key=str.encode)

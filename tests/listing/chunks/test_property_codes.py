@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from broker_core.listing.chunks.property_codes import NO_VALUE, PropertyCodes
+from tests.support.examples import examples
 from tests.support.one_test import in_one_test
 
 
@@ -32,7 +33,7 @@ def test_a_value_and_none() -> None:
     assert nothing.rows_with("a") is None
 
 
-@in_one_test("seed", range(40))
+@in_one_test("seed", range(examples(40)))
 def test_changes_keep_the_values(seed: int) -> None:
     pick = random.Random(seed)
     values = drawn(pick, pick.randint(1, 60))

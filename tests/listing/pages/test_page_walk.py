@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from broker_core import Listing, Mode, Position, Selection
@@ -82,7 +82,6 @@ def starts(names: Sequence[str]) -> list[Position | None]:
     ]
 
 
-@settings(max_examples=100, deadline=None)
 @given(data=st.data(), names=st.sets(FULL, max_size=60))
 def test_any_names_in_blocks_of_any_size(data: st.DataObject, names: set[str]) -> None:
     listing = Listing.from_names("t/n", Mode.ALL, sorted(names))
@@ -97,7 +96,6 @@ def test_any_names_in_blocks_of_any_size(data: st.DataObject, names: set[str]) -
     check(listing.rows(rows[: len(listed)]), start, count)
 
 
-@settings(max_examples=100, deadline=None)
 @given(data=st.data(), names=st.sets(FULL, max_size=60))
 def test_the_position_of_a_number_is_that_of_the_sorted_names(data: st.DataObject, names: set[str]) -> None:
     listing = Listing.from_names("t/n", Mode.ALL, sorted(names))
@@ -127,7 +125,7 @@ def test_the_names_of_a_pattern(pattern: str | None, count: int) -> None:
     names = names_of(1, 400)
     listing = Listing.from_names("t/n", Mode.ALL, names)
     selection = listing.all() if pattern is None else listing.matching(compile_pattern(pattern))
-    for start in random.Random(count).sample(starts(names), 8):
+    for start in random.Random(count).sample(starts(names), 3):
         check(selection, start, count)
 
 
@@ -147,7 +145,7 @@ def test_a_topic_of_very_many_partitions_is_read_in_parts(
     every = walked(listing.all(), None, count)
     assert max(len(block) for block in every) <= max(2 * count, 10) + 5
     for selection in (listing.all(), listing.range(10, 120), listing.matching(compile_pattern(".*[ab]"))):
-        for start in (None, *map(Position.of, chosen.sample(sorted(names), 3)), Position(base, 4999)):
+        for start in (None, *map(Position.of, chosen.sample(sorted(names), 1)), Position(base, 4999)):
             check(selection, start, count)
     odd = [row for row in range(len(listing)) if row % 3]
     for start in (None, Position(base, 17), Position(f"{base}-a")):

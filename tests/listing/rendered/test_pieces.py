@@ -9,12 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker_core.listing.rendered.pieces import BLOCK, BlockSize, joined_pieces, separated
+from tests.support.examples import examples
 
 SMALL = BLOCK // 4
 
 
 @given(st.lists(st.sampled_from([1, 10, SMALL - 1, SMALL, BLOCK - 5, BLOCK + 5]), max_size=40))
-@settings(max_examples=30)
+@settings(max_examples=examples(15))
 def test_pieces_are_neither_tiny_nor_large(sizes: list[int]) -> None:
     given_pieces = [bytes([number]) * size for number, size in enumerate(sizes)]
     pieces = [bytes(piece) for piece in joined_pieces(given_pieces, BlockSize())]

@@ -10,6 +10,7 @@ from broker_core.listing.listing import data_of
 from broker_core.listing.search.chunk_search import candidates, is_whole_range, ranges_in
 from broker_core.patterns import compile_pattern
 from tests.support.chunks import tiny_chunks
+from tests.support.examples import examples
 from tests.support.topics import listing_of, matched_form, persistent
 
 LETTERS = "ab😀\ue000"
@@ -25,7 +26,7 @@ PATTERNS = [
 ]
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(examples(5)))
 def test_no_chunk_is_missed(seed: int) -> None:
     pick = random.Random(seed)
     locals_ = [

@@ -15,6 +15,7 @@ from broker_core.listing.listing import Listing, data_of
 from broker_core.listing.selections.topic_filter import TopicFilter, TopicPatterns, filtered
 from broker_core.names import Mode, NamespaceName, TopicName
 from tests.support.chunks import tiny_chunks
+from tests.support.examples import examples
 
 NAMESPACE = NamespaceName("a", "b")
 TEXT = st.text(st.sampled_from("ab-.x\n\N{PILE OF POO}\ue000"), min_size=1, max_size=5)
@@ -39,7 +40,7 @@ def matches(pattern: str, name: str) -> bool:
 
 
 @given(st.lists(NAMES, max_size=30), PATTERNS | st.none(), PATTERNS, st.integers(0, 30), st.integers(0, 30))
-@settings(max_examples=300)
+@settings(max_examples=examples(150))
 def test_columns_and_single_names_are_what_each_pattern_says(
     names: list[str], allowed: list[str] | None, denied: list[str], low: int, high: int
 ) -> None:

@@ -11,6 +11,7 @@ from broker_core.listing.listing_hash import topics_hash
 from broker_core.names import Mode
 from broker_core.service.following import follower as module
 from broker_core.service.following.follower import difference_pieces
+from tests.support.examples import examples
 
 
 def selection(names: set[str]) -> Selection:
@@ -39,7 +40,7 @@ def joined(names: set[str], before: Selection, after: Selection) -> Selection:
     return pieces[-1].after
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(examples(20)))
 def test_pieces_lead_from_one_answer_to_the_other(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     chosen = random.Random(seed)
     monkeypatch.setattr(module, "_PIECE", chosen.choice((100, 1000, 10_000)))

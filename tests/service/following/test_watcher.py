@@ -22,6 +22,7 @@ from broker_core.service import AnswerChange, ListingFeeds, Watcher
 from broker_core.service.following import follower, listing_feed, watcher
 from broker_core.settings import Settings
 from tests.support.eventually import eventually
+from tests.support.examples import examples
 
 NAMESPACE = NamespaceName("a", "b")
 
@@ -355,7 +356,7 @@ async def test_those_that_wait_to_be_told_may_meanwhile_ask_leave_or_miss_a_furt
     assert not gone.told
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(examples(8)))
 async def test_whatever_happens_while_they_wait_each_has_all_topics_once(many: Many, seed: int) -> None:
     chance, scene, made = random.Random(seed), many.scene, ["first"]
     for number in range(120):

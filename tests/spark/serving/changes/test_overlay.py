@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from broker_core.change_log import Change, ListedNames, Operation
@@ -193,7 +193,6 @@ def apply(names: Names, step: Step) -> None:
             names[name] = team
 
 
-@settings(max_examples=100)
 @given(st.sampled_from(Mode), st.sampled_from(PATTERNS), st.sampled_from(TEAMS), st.data())
 def test_an_answer_after_changes_is_what_matching_anew_gives(
     mode: Mode, pattern: TopicsPattern | None, team: str | None, data: st.DataObject

@@ -19,6 +19,7 @@ from broker_core.catalog import SqliteCatalog
 from broker_core.listing.pages.page import Position
 from broker_core.names import TopicName
 from broker_core.testing import BlockingServer
+from tests.support.examples import examples
 from tests.support.topics import local_names
 
 #: Local names that are prefixes of each other and of partitions, on both sides of the surrogates, beside any others.
@@ -68,7 +69,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
 NUMBERS = itertools.count()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40))
 @given(st.lists(TOPICS, max_size=12), CHANGES, st.integers(1, 5))
 def test_no_name_twice_and_none_missed_that_was_there_throughout(
     place: Place,
