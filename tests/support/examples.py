@@ -10,19 +10,19 @@ __all__ = ["examples", "load_profile"]
 
 #: Of a property that has no number of its own: each run draws others, and each build has a run.
 _USUAL: Final = 50
-_UNITS: Final = 10
+_PROFILE: Final = "broker-core"
+_OF_UNITS: Final = "broker-core-units"
+
+# A slow machine is no failure of a property.
+settings.register_profile(_PROFILE, deadline=None, max_examples=_USUAL)
+settings.register_profile(_OF_UNITS, deadline=None, max_examples=_USUAL // 5)
 
 
 def load_profile(*, units: bool) -> None:
-    """Make the usual number that of a run of units, or of a whole run; before modules of tests are imported."""
-    settings.register_profile(
-        "broker-core",
-        deadline=None,  # a slow machine is no failure of a property
-        max_examples=_UNITS if units else _USUAL,
-    )
-    settings.load_profile("broker-core")
+    """Decide for a run of units or for a whole one, before modules of tests are imported."""
+    settings.load_profile(_OF_UNITS if units else _PROFILE)
 
 
 def examples(count: int) -> int:
-    """Number of examples of a property that is tried with ``count`` in a whole run."""
-    return max(1, count * settings.default.max_examples // _USUAL)
+    """Number of examples of a property that is tried with ``count`` of them in a whole run."""
+    return max(1, count * settings().max_examples // _USUAL)
