@@ -22,7 +22,7 @@ from broker_core_spark.errors import DamagedFile, InvalidGeneration, StoreFailed
 __all__ = ["CHUNK", "PROBE", "Store", "StoredFile", "failing", "system_reason"]
 
 #: Bytes of one read.
-CHUNK: Final = 4 * 1024 * 1024
+CHUNK: Final = 256 * 1024
 #: The beginning of the paths of files by which a store is checked.
 PROBE: Final = "temporary/probe-"
 _PATH: Final = re.compile(r"[a-z]+/[A-Za-z0-9_.-]{1,128}")

@@ -18,7 +18,6 @@ import pyarrow.compute as pc
 from broker_core_spark.arrow_columns import Array
 from broker_core_spark.batch.staging.order_keys import (
     first_row,
-    key_at,
     namespace_ranges,
     order_key,
     segment_ids,
@@ -126,7 +125,8 @@ def _difference(former: pa.LargeBinaryArray, now: pa.LargeBinaryArray) -> tuple[
     """The rows of ``former`` keys that are not in ``now``, and the rows of ``now`` that are new. Both ascend."""
     gone, came = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     edges = [0, *range(_COMPARED, len(former), _COMPARED), len(former)]
-    begins = [0, *(first_row(now, key_at(former, edge)) for edge in edges[1:-1]), len(now)]
+    lasts = pa.array([edge - 1 for edge in edges[1:-1]], pa.int64())
+    begins = [0, *segment_ids(now, former.take(lasts)).tolist(), len(now)]
     for (low, high), (begin, end) in zip(pairwise(edges), pairwise(begins), strict=True):
         one, other = former[low:high], now[begin:end]
         if not one.equals(other):

@@ -57,7 +57,9 @@ def keep_segments(
     numbers = sorted(reuse.carried)
     if not numbers:
         return StoredSegments()
-    before, now = required_selectors(reuse.previous.questions), required_selectors(questions)
+    now = required_selectors(questions)
+    same = reuse.previous.questions == tuple(questions)
+    before = now if same else required_selectors(reuse.previous.questions)
     added = added_selectors(before, now, with_properties=reuse.compared)
     costs = namespace_costs(added)
     work = [
@@ -85,25 +87,26 @@ def keep_segments(
         ranges = {at: every[at] for at in share if reuse.compared or reuse.carried[at]}
         edges = list(ranges.values())
         low, high = every[share[0]][0], every[share[-1]][1]
-        record = {
-            "generation": manifest.id,
-            "stretches": [
-                [
-                    at,
-                    reuse.carried[at],
-                    ranges.get(at),
-                    digests.get(stretches[at][-1].name, "") if isinstance(digests, dict) else "",
-                ]
-                for at in share
-            ],
-            "blocks": blocks_of_runs(runs, edges[0][0], edges[-1][1]) if edges else {},
-            "compared": reuse.compared,
-            "selectors": [found.between(low, high) for found in staged],
-        }
-        work_of.append(record)
-    entries = [entry for number in numbers for entry in stretches[number]]
-    size = sum(entry.size for entry in entries)
-    job = SparkJob("carry segments over", {"segments": len(entries), "questions": len(questions)}, size)
+        work_of.append(
+            {
+                "generation": manifest.id,
+                "stretches": [
+                    [
+                        at,
+                        reuse.carried[at],
+                        ranges.get(at),
+                        digests.get(stretches[at][-1].name, "") if isinstance(digests, dict) else "",
+                    ]
+                    for at in share
+                ],
+                "blocks": blocks_of_runs(runs, edges[0][0], edges[-1][1]) if edges else {},
+                "compared": reuse.compared,
+                "selectors": [found.between(low, high) for found in staged],
+            }
+        )
+    sizes = [entry.size for number in numbers for entry in stretches[number]]
+    amounts = {"segments": len(sizes), "questions": len(questions)}
+    job = SparkJob("carry segments over", amounts, sum(sizes))
     little = math.inf if partitions else sum(work)
     results: list[StoredSegments] = run_numbered(spark, staging, work_of, keep_share, job, seconds=little)
     return StoredSegments(

@@ -10,7 +10,7 @@ import numpy as np
 
 from broker_core import EncodedNames
 from broker_core_spark.arrow_columns import Array
-from broker_core_spark.format import CanonicalQuestion, split_keys
+from broker_core_spark.format import ENTRY, CanonicalQuestion, split_keys
 
 __all__ = ["QuestionTotal", "QuestionTotals", "question_totals"]
 
@@ -55,21 +55,20 @@ def question_totals(
     questions: Sequence[CanonicalQuestion], tallies: Mapping[tuple[str, str], Array]
 ) -> QuestionTotals:
     """The totals of the questions, in their order, from the tallies of selectors by namespace and domain."""
-    rows = {
-        place: {key: row for row, key in enumerate(split_keys(column["key"]))}
-        for place, column in tallies.items()
-    }
-    parts: list[tuple[int, tuple[str, str], int]] = []
+    every = np.concatenate([np.empty(0, ENTRY), *tallies.values()])
+    keys = ((place, key) for place, column in tallies.items() for key in split_keys(column["key"]))
+    rows = {key: row for row, key in enumerate(keys)}
+    parts: list[tuple[int, int]] = []
     for number, question in enumerate(questions):
         key = question.selector.key
         for domain in question.domains:
-            row = rows.get((question.namespace, domain), {}).get(key)
+            row = rows.get(((question.namespace, domain), key))
             if row is not None:
-                parts.append((number, (question.namespace, domain), row))
+                parts.append((number, row))
     counts, crcs = np.zeros(len(questions), np.int64), np.zeros(len(questions), np.uint32)
     if parts:
-        numbers = np.array([number for number, _, _ in parts])
-        found = np.array([tallies[place][row] for _, place, row in parts])
+        numbers = np.array([number for number, _ in parts])
+        found = every[[row for _, row in parts]]
         starts = np.flatnonzero(np.diff(numbers, prepend=-1))
         counts[numbers[starts]] = np.add.reduceat(found["count"], starts)
         crcs[numbers[starts]], _ = EncodedNames.joined_crcs(found["crc"], found["joined"], starts)

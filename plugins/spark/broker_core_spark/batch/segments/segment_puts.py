@@ -89,10 +89,8 @@ class SegmentPuts(AbstractContextManager["SegmentPuts"]):
         self.stored += [
             replace(result, new=True in [result.new, *islice(new, len(own))]) for result, own in self._waiting
         ]
-        patches = list(self._patches.items())
-        for created, (name, data) in zip(self._store.put_all_new(patches), patches, strict=True):
-            if not created:  # the segment was made of another one
-                self._store.replace(name, data)
+        # A segment that the store has may have been made of another one.
+        self._store.put_files(list(self._patches.items()), replace=True)
         for written in files:
             written.file.close()
         self._waiting.clear()

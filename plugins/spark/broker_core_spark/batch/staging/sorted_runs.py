@@ -42,6 +42,8 @@ RUN_ROWS: Final = 500_000
 RUN_BYTES: Final = 48 * 1024 * 1024
 #: Names in a block: a task may read so many in vain at each end of its range.
 BLOCK_ROWS: Final = 4096
+#: One column of a block is decompressed sooner than a thread of Arrow's takes it over.
+_ALONE: Final = pa.ipc.IpcReadOptions(use_threads=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +192,7 @@ def read_blocks(store: Store, path: str, blocks: Sequence[RunBlock], properties:
     data = memoryview(store.get_range(path, start, blocks[-1].stop))
     parts: list[pa.RecordBatch] = []
     for block in blocks:
-        with pa.ipc.open_stream(pa.BufferReader(data[block.start - start : block.stop - start])) as reader:
+        own = data[block.start - start : block.stop - start]
+        with pa.ipc.open_stream(pa.BufferReader(own), options=_ALONE) as reader:
             parts += reader
     return joined_names(parts, properties)
