@@ -15,10 +15,12 @@ import pytest
 from broker_core.catalog import SqliteCatalog
 from broker_core.names import TopicName
 from broker_core_spark.batch.build_errors import NothingToKeep
+from broker_core_spark.batch.incremental import keep_segments
 from broker_core_spark.batch.incremental.segment_reuse import read_previous_generation, reusable_segments
 from broker_core_spark.batch.job import BuildResult, build
 from broker_core_spark.batch.publish_gates import PublishGates
 from broker_core_spark.batch.questions.load_questions import load_questions
+from broker_core_spark.batch.segments.segment_task import ordered_names
 from broker_core_spark.batch.sources.sqlite_catalogue import EmbeddedSource
 from broker_core_spark.batch.staging.order_keys import name_of_key
 from broker_core_spark.errors import InvalidGeneration
@@ -319,9 +321,18 @@ def test_a_published_manifest_that_lies_is_made_anew(spark: SparkSession, tmp_pa
     assert again.segments_kept == len(first.manifest.segments)
 
 
-def test_digests_say_which_stretches_of_a_table_are_as_they_were(spark: SparkSession, tmp_path: Path) -> None:
+def test_digests_say_which_stretches_of_a_table_are_as_they_were(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A full build records the digests that an increment compares with, and an increment those of a full build."""
     pick = random.Random(5)
+    read: list[object] = []
+
+    def counted(*of: Any) -> Any:
+        read.append(of)
+        return ordered_names(*of)
+
+    monkeypatch.setattr(keep_segments, "ordered_names", counted)
     names = [f"public/large/orders-{number}" for number in range(1500)]
     patterns = write_patterns(
         tmp_path / "asked.jsonl", [{"namespace": "public/large", "mode": "ALL", "pattern": ".*7"}]
@@ -346,6 +357,10 @@ def test_digests_say_which_stretches_of_a_table_are_as_they_were(spark: SparkSes
         assert (result.generation, digests) == (full[0].generation, full[1])
         assert all(digests.values())
         assert bool(turn) is (result.segments_kept > len(digests) // 2)
+        assert bool(turn) is (
+            0 < len(read) < len(digests) // 2
+        )  # staged names of the others are not read again
+        read.clear()
         # Changed rows are behind the others, as a table has them that is appended to.
         names.remove(pick.choice(names))
         names += [f"{pick.choice(names)}-{turn}" for _ in range(2)]

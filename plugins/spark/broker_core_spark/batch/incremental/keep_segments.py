@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import uuid
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -62,20 +63,30 @@ def keep_segments(
     before = now if same else required_selectors(reuse.previous.questions)
     added = added_selectors(before, now, with_properties=reuse.compared)
     costs = namespace_costs(added)
+    former: Any = {}
+    if reuse.compared and not staging.property_keys:  # else values of properties are compared too
+        former = (read_build_record(store, manifest.id) or {}).get("digests")
+    digests = former if isinstance(former, dict) else {}
+    before_of = {number: digests.get(stretches[number][-1].name, "") for number in numbers}
+    # If one run has all names of a stretch, and they are the former ones, they are not read again.
+    runs_of = Counter(number for run in runs for number in run.digests)
+    staged_digests = {(number, digest) for run in runs for number, digest in run.digests.items()}
+    touched = {
+        number
+        for number in numbers
+        if reuse.carried[number]
+        or (reuse.compared and not (runs_of[number] == 1 and (number, before_of[number]) in staged_digests))
+    }
     work = [
         sum(
-            names * (_NAME_SECONDS if touched else _KEPT_NAME_SECONDS)
-            + touched * len(now.get((namespace, domain), ())) * _SELECTOR_SECONDS
+            names * (_NAME_SECONDS if number in touched else _KEPT_NAME_SECONDS)
+            + (number in touched) * len(now.get((namespace, domain), ())) * _SELECTOR_SECONDS
             + (names * costs[namespace].seconds if namespace in costs else 0.0)
             for entry in stretches[number]
             for namespace, domain, names in entry.runs
         )
         for number in numbers
-        for touched in (reuse.compared or bool(reuse.carried[number]),)
     ]
-    digests: Any = {}
-    if reuse.compared and not staging.property_keys:  # else values of properties are compared too
-        digests = (read_build_record(store, manifest.id) or {}).get("digests")
     shares = equal_shares(numbers, work, partitions or max(2, round(sum(work) / _TASK_WORK)))
     folder = f"{staging.folder}-keep-{uuid.uuid4().hex}"
     wanted = stage_selectors(store, f"{folder}-now", now)
@@ -84,21 +95,13 @@ def keep_segments(
     every = reuse.previous.ranges
     work_of: list[dict[str, Any]] = []
     for share in shares:
-        ranges = {at: every[at] for at in share if reuse.compared or reuse.carried[at]}
+        ranges = {at: every[at] for at in share if at in touched}
         edges = list(ranges.values())
         low, high = every[share[0]][0], every[share[-1]][1]
         work_of.append(
             {
                 "generation": manifest.id,
-                "stretches": [
-                    [
-                        at,
-                        reuse.carried[at],
-                        ranges.get(at),
-                        digests.get(stretches[at][-1].name, "") if isinstance(digests, dict) else "",
-                    ]
-                    for at in share
-                ],
+                "stretches": [[at, reuse.carried[at], ranges.get(at), before_of[at]] for at in share],
                 "blocks": blocks_of_runs(runs, edges[0][0], edges[-1][1]) if edges else {},
                 "compared": reuse.compared,
                 "selectors": [found.between(low, high) for found in staged],
@@ -142,7 +145,7 @@ def keep_share(staging: StagingArea, store: Store, _number: int, record: Mapping
 
     def changes(changed: tuple[bytes, ...], within: tuple[bytes, bytes] | None, before: str) -> NameChanges:
         if within is None:
-            return NameChanges()
+            return NameChanges(digest=before)
         staged, twice = ordered_names(store, record["blocks"], within, keys)
         if not record["compared"]:
             return NameChanges(changed, staged, len(twice))

@@ -14,6 +14,7 @@ import uuid
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import BinaryIO, Final, cast
 
 import numpy as np
@@ -22,7 +23,7 @@ import pyarrow.compute as pc
 
 from broker_core import EncodedNames
 from broker_core_spark.arrow_columns import Array, buffer_and_offsets
-from broker_core_spark.batch.staging.order_keys import KeyRanges, order_key, segment_ids
+from broker_core_spark.batch.staging.order_keys import KeyRanges, first_row, order_key, segment_ids
 from broker_core_spark.batch.staging.staging_area import StagingArea
 from broker_core_spark.format import begins_segment
 from broker_core_spark.store import Store
@@ -61,6 +62,7 @@ class SortedRun:
     """A run: its path, its blocks in order, the keys that begin segments.
 
     ``names`` counts the given names by (namespace, domain). ``system`` counts the system topics that are left out.
+    ``digests`` are those of the names of each stretch of the staging area, by its number, if there are some.
     """
 
     path: str
@@ -68,6 +70,7 @@ class SortedRun:
     segment_starts: tuple[bytes, ...]
     names: Mapping[tuple[str, str], int] = field(default_factory=dict)
     system: int = 0
+    digests: Mapping[int, str] = field(default_factory=dict)
 
 
 def keyed_names(keys: pa.LargeBinaryArray, properties: Sequence[pa.LargeStringArray] = ()) -> pa.RecordBatch:
@@ -147,12 +150,19 @@ class SortedRunWriter:
 
     def _flush(self) -> None:
         blocks: list[RunBlock] = []
+        digests: dict[int, str] = {}
         path = ""
         if self._rows:
             path = f"{self._staging.folder}-{uuid.uuid4().hex}.run"
             rows = joined_names(self._parts, len(self._staging.property_keys))
             self._parts.clear()
             rows = rows.take(EncodedNames.sorted_rows(rows["key"]))
+            bounds = [*(first_row(rows["key"], key) for key in self._staging.stretches), len(rows)]
+            digests = {
+                number: names_digest(rows[low:high])
+                for number, (low, high) in enumerate(pairwise(bounds))
+                if low < high
+            }
             with tempfile.SpooledTemporaryFile(max_size=RUN_BYTES) as file:
                 for low in range(0, len(rows), BLOCK_ROWS):
                     part = rows.slice(low, BLOCK_ROWS)
@@ -162,7 +172,9 @@ class SortedRunWriter:
                 file.seek(0)
                 self._store.put_new(path, cast(BinaryIO, file))
         cuts = sorted({key for part in self._segment_starts for key in part.to_pylist()})
-        self._runs.append(SortedRun(path, tuple(blocks), tuple(cuts), dict(self._names), self._system))
+        self._runs.append(
+            SortedRun(path, tuple(blocks), tuple(cuts), dict(self._names), self._system, digests)
+        )
         self._segment_starts.clear()
         self._names.clear()
         self._system = self._rows = self._bytes = 0

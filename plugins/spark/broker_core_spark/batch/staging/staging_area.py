@@ -17,7 +17,8 @@ __all__ = ["StagingArea"]
 class StagingArea:
     """The place and the form of staged names. ``target`` is the average size of segments in bytes.
 
-    Names outside of ``key_ranges`` and of ``namespaces`` are left out; ``None`` takes all.
+    Names outside of ``key_ranges`` and of ``namespaces`` are left out; ``None`` takes all. Each run has digests of
+    the ``stretches`` between these keys, which are those of the last generation.
     """
 
     uri: str
@@ -28,6 +29,7 @@ class StagingArea:
     key_ranges: KeyRanges | None = None
     largest_segment_bytes: int | None = None
     namespaces: frozenset[str] | None = None
+    stretches: tuple[bytes, ...] = ()
 
     @property
     def largest(self) -> int:
