@@ -109,7 +109,7 @@ async def test_random_pages_while_topics_change(kind: str, masks: bool) -> None:
         plugins["masks"] = PluginOf(visible=mask)
     lister = MemoryLister(at_once=False)
     async with made(lister, plugins) as m:
-        for _ in range(8):
+        for _ in range(examples(8)):
             names = some_names(chosen, chosen.choice([0, 1, 20, 2000]))
             plugin.change(names)
             lister.change(names)

@@ -9,6 +9,7 @@ import pytest
 
 from broker_core.service import Logins
 from broker_core.wire.kafka import APIS, SASL_AUTHENTICATE, SASL_HANDSHAKE, request_frame
+from tests.support.examples import examples
 from tests.support.kafka_hostile_connection import HostileConnection
 from tests.support.kafka_logins import ALL
 from tests.support.kafka_mutations import damaged
@@ -54,7 +55,7 @@ async def test_damaged_requests_of_each_api_are_answered_or_closed(logins: Login
     for api in APIS.values():
         for version in range(api.versions.first, api.versions.last + 1):
             frame = request_frame(api, version, 1, "me", {})
-            for stream in damaged(frame, chance, 10):
+            for stream in damaged(frame, chance, examples(10)):
                 await HostileConnection(logins if with_sasl else None).take(stream)
 
 

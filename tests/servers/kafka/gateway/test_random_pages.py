@@ -23,6 +23,7 @@ from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.servers.kafka.pages import raw_units
 from broker_core.servers.kafka.requests import page_parts
 from broker_core.wire.kafka import DESCRIBE_LOG_DIRS, LIST_OFFSETS, Api, Fields
+from tests.support.examples import examples
 from tests.support.kafka_gateway import address_of, gateway, play
 from tests.support.kafka_page_requests import CAP, PAGED, ROWS, TOPICS, check_page, has_error, page_requests
 from tests.support.kafka_page_units import in_order, units_of
@@ -107,7 +108,7 @@ def front(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 @pytest.mark.many
 @pytest.mark.parametrize(("api", "version"), PAGED, ids=lambda each: getattr(each, "name", str(each)))
-@settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(EXAMPLES), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_a_page_is_the_part_of_the_clusters_answer(
     api: Api, version: int, front: Gateway, data: st.DataObject, monkeypatch: pytest.MonkeyPatch

@@ -32,6 +32,7 @@ from broker_core.wire.kafka import (
     Reader,
     Writer,
 )
+from tests.support.examples import examples
 from tests.support.kafka_calls import call_of
 from tests.support.kafka_page_requests import CAP, PAGED, ROWS, TOPICS, check_page, page_requests
 from tests.support.kafka_page_server import PageServer, page_server
@@ -138,7 +139,7 @@ def test_thirteen_requests_have_pages() -> None:
 
 @pytest.mark.many
 @pytest.mark.parametrize(("api", "version"), PAGED, ids=lambda each: getattr(each, "name", str(each)))
-@settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(EXAMPLES), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_a_page_is_the_part_of_the_whole(
     api: Api, version: int, server: PageServer, data: st.DataObject
