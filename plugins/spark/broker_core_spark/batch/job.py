@@ -333,8 +333,7 @@ def _reuse(
 
 def _stage(snapshot: CatalogueSnapshot, staging: StagingArea, reuse: SegmentReuse | None) -> list[SortedRun]:
     if reuse is None or reuse.compared:
-        stretches = () if reuse is None else tuple(reuse.previous.firsts)
-        return snapshot.read(replace(staging, stretches=stretches))
+        return snapshot.read(replace(staging, stretches=tuple(reuse.previous.firsts) if reuse else ()))
     if not reuse.staged:
         return []
     return snapshot.read(replace(staging, key_ranges=reuse.staged, namespaces=reuse.namespaces))

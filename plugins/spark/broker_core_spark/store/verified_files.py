@@ -52,11 +52,10 @@ def fetch_verified(store: Store, entry: FileEntry, directory: str | None) -> pa.
 
 def read_verified(store: Store, entry: FileEntry) -> pa.Buffer:
     """A file of a generation, verified, in memory. Raises as :func:`fetch_verified`."""
-    buffer = pa.allocate_buffer(entry.size)
-    with pa.FixedSizeBufferWriter(buffer) as file:
-        for part in _verified(store, entry):
-            file.write(part)
-    return buffer
+    sink = pa.BufferOutputStream()
+    for part in _verified(store, entry):
+        sink.write(part)
+    return sink.getvalue()
 
 
 def file_fault(store: Store, entry: FileEntry) -> str | None:

@@ -43,8 +43,6 @@ RUN_ROWS: Final = 500_000
 RUN_BYTES: Final = 48 * 1024 * 1024
 #: Names in a block: a task may read so many in vain at each end of its range.
 BLOCK_ROWS: Final = 4096
-#: One column of a block is decompressed sooner than a thread of Arrow's takes it over.
-_ALONE: Final = pa.ipc.IpcReadOptions(use_threads=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,8 +201,10 @@ def read_blocks(store: Store, path: str, blocks: Sequence[RunBlock], properties:
     start = blocks[0].start
     data = memoryview(store.get_range(path, start, blocks[-1].stop))
     parts: list[pa.RecordBatch] = []
+    # One column is decompressed sooner than a thread of Arrow's takes it over.
+    options = pa.ipc.IpcReadOptions(use_threads=False)
     for block in blocks:
         own = data[block.start - start : block.stop - start]
-        with pa.ipc.open_stream(pa.BufferReader(own), options=_ALONE) as reader:
+        with pa.ipc.open_stream(pa.BufferReader(own), options=options) as reader:
             parts += reader
     return joined_names(parts, properties)
