@@ -36,7 +36,7 @@ if ! .venv/bin/python -m tests.support.machine nginx >/dev/null; then
   if may_use_apt && apt_install nginx-light; then say "nginx is installed"; else say "no nginx: the page is not tested behind a proxy"; fi
 fi
 [ -w "${HOME:-/nonexistent}" ] || export UV_NO_CACHE=1
-export VIRTUAL_ENV="$PWD/.venv" UV_LINK_MODE="${UV_LINK_MODE:-copy}"
+export VIRTUAL_ENV="$PWD/.venv"
 say "installing PySpark, Playwright and what else tests need (about a minute the first time)"
 # PySpark is a source distribution: built with the locked setuptools, so nothing unlocked is fetched. Its wheel is unpacked
 # at once: compressing it took most of the installation.

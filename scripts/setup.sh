@@ -40,7 +40,7 @@ if [ ! -x $uv ] || ! grep -q "^uv==$($uv --version | cut -d' ' -f2) " requiremen
 fi
 
 [ -w "${HOME:-/nonexistent}" ] || export UV_NO_CACHE=1
-export VIRTUAL_ENV="$PWD/.venv" UV_LINK_MODE="${UV_LINK_MODE:-copy}"
+export VIRTUAL_ENV="$PWD/.venv"
 $uv pip install --quiet --require-hashes -r requirements/dev.txt
 # Without build isolation: the build backend is in the lock too, so nothing unlocked is fetched.
 $uv pip install --quiet --no-deps --no-build-isolation --editable . --editable plugins/explorer --editable plugins/postgres --editable plugins/spark
