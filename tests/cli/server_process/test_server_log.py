@@ -17,6 +17,7 @@ import structlog
 
 from broker_core.cli.server_process.server_log import configure_logs, server_log, silence_logs
 from broker_core.logs import LogFileError, LogRenderer, RepeatedLines, dropped_lines
+from tests.support.eventually import eventually_sync
 from tests.support.files import file_with
 
 
@@ -154,6 +155,7 @@ def test_a_pipe_that_nobody_reads_holds_nobody(monkeypatch: pytest.MonkeyPatch) 
     reader, writer = os.pipe()
     out, err = os.dup(1), os.dup(2)
     before = dropped_lines.counts()["full"]
+    threads = {*threading.enumerate()}
     os.dup2(writer, 1)
     os.dup2(writer, 2)
     try:
@@ -162,6 +164,8 @@ def test_a_pipe_that_nobody_reads_holds_nobody(monkeypatch: pytest.MonkeyPatch) 
                 structlog.get_logger("a-plugin").info("x" * 200, number=number)
             print("ready")
             print("x", file=sys.stderr)
+        # On a busy machine they give up later than the log ends: what they write then is for no other test.
+        eventually_sync(lambda: {*threading.enumerate()} <= threads, what="the end of its threads")
     finally:
         os.dup2(out, 1)
         os.dup2(err, 2)
