@@ -333,7 +333,8 @@ def _reuse(
 
 def _stage(snapshot: CatalogueSnapshot, staging: StagingArea, reuse: SegmentReuse | None) -> list[SortedRun]:
     if reuse is None or reuse.compared:
-        return snapshot.read(replace(staging, stretches=tuple(reuse.previous.firsts) if reuse else ()))
+        stretches = () if reuse is None or staging.property_keys else tuple(reuse.previous.firsts)
+        return snapshot.read(replace(staging, stretches=stretches))
     if not reuse.staged:
         return []
     return snapshot.read(replace(staging, key_ranges=reuse.staged, namespaces=reuse.namespaces))

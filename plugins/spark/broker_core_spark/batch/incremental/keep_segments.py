@@ -59,15 +59,18 @@ def keep_segments(
     if not numbers:
         return StoredSegments()
     now = required_selectors(questions)
-    same = reuse.previous.questions == tuple(questions)
-    before = now if same else required_selectors(reuse.previous.questions)
+    before = (
+        now if reuse.previous.questions == tuple(questions) else required_selectors(reuse.previous.questions)
+    )
     added = added_selectors(before, now, with_properties=reuse.compared)
     costs = namespace_costs(added)
-    former: Any = {}
-    if reuse.compared and not staging.property_keys:  # else values of properties are compared too
-        former = (read_build_record(store, manifest.id) or {}).get("digests")
-    digests = former if isinstance(former, dict) else {}
-    before_of = {number: digests.get(stretches[number][-1].name, "") for number in numbers}
+    # With properties their values are compared too.
+    record = read_build_record(store, manifest.id) if reuse.compared and not staging.property_keys else None
+    digests = (record or {}).get("digests")
+    before_of = {
+        number: digests.get(stretches[number][-1].name, "") if isinstance(digests, dict) else ""
+        for number in numbers
+    }
     # If one run has all names of a stretch, and they are the former ones, they are not read again.
     runs_of = Counter(number for run in runs for number in run.digests)
     staged_digests = {(number, digest) for run in runs for number, digest in run.digests.items()}
@@ -108,8 +111,7 @@ def keep_segments(
             }
         )
     sizes = [entry.size for number in numbers for entry in stretches[number]]
-    amounts = {"segments": len(sizes), "questions": len(questions)}
-    job = SparkJob("carry segments over", amounts, sum(sizes))
+    job = SparkJob("carry segments over", {"segments": len(sizes), "questions": len(questions)}, sum(sizes))
     little = math.inf if partitions else sum(work)
     results: list[StoredSegments] = run_numbered(spark, staging, work_of, keep_share, job, seconds=little)
     return StoredSegments(

@@ -204,7 +204,8 @@ def read_blocks(store: Store, path: str, blocks: Sequence[RunBlock], properties:
     # One column is decompressed sooner than a thread of Arrow's takes it over.
     options = pa.ipc.IpcReadOptions(use_threads=False)
     for block in blocks:
-        own = data[block.start - start : block.stop - start]
-        with pa.ipc.open_stream(pa.BufferReader(own), options=options) as reader:
+        with pa.ipc.open_stream(
+            pa.BufferReader(data[block.start - start : block.stop - start]), options=options
+        ) as reader:
             parts += reader
     return joined_names(parts, properties)
