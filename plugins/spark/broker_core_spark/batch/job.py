@@ -332,9 +332,12 @@ def _reuse(
 
 
 def _stage(snapshot: CatalogueSnapshot, staging: StagingArea, reuse: SegmentReuse | None) -> list[SortedRun]:
-    if reuse is None or reuse.compared:
-        stretches = () if reuse is None or staging.property_keys else tuple(reuse.previous.firsts)
-        return snapshot.read(replace(staging, stretches=stretches))
+    if reuse is None or (reuse.compared and staging.property_keys):  # whose values are compared too
+        return snapshot.read(staging)
+    if reuse.compared:
+        former = zip(reuse.previous.firsts, reuse.previous.manifest.stretches(), strict=True)
+        sizes = tuple((first, sum(entry.names for entry in stretch)) for first, stretch in former)
+        return snapshot.read(replace(staging, stretches=sizes))
     if not reuse.staged:
         return []
     return snapshot.read(replace(staging, key_ranges=reuse.staged, namespaces=reuse.namespaces))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import uuid
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import numpy as np
 
 from broker_core_spark.batch.incremental.carry_segments import carry_segments
 from broker_core_spark.batch.incremental.changed_names import NameChanges
@@ -67,18 +68,21 @@ def keep_segments(
     # With properties their values are compared too.
     record = read_build_record(store, manifest.id) if reuse.compared and not staging.property_keys else None
     digests = (record or {}).get("digests")
+    # The record has no checksum: what is no text there is no digest.
     before_of = {
-        number: digests.get(stretches[number][-1].name, "") if isinstance(digests, dict) else ""
+        number: str(digests.get(stretches[number][-1].name, "")) if isinstance(digests, dict) else ""
         for number in numbers
     }
     # If one run has all names of a stretch, and they are the former ones, they are not read again.
-    runs_of = Counter(number for run in runs for number in run.digests)
     staged_digests = {(number, digest) for run in runs for number, digest in run.digests.items()}
+    runs_of = np.sum(
+        [np.unpackbits(np.frombuffer(run.reached, np.uint8)) for run in runs if run.reached], axis=0
+    )
     touched = {
         number
         for number in numbers
         if reuse.carried[number]
-        or (reuse.compared and not (runs_of[number] == 1 and (number, before_of[number]) in staged_digests))
+        or (reuse.compared and not ((number, before_of[number]) in staged_digests and runs_of[number] == 1))
     }
     work = [
         sum(

@@ -56,8 +56,12 @@ def question_totals(
 ) -> QuestionTotals:
     """The totals of the questions, in their order, from the tallies of selectors by namespace and domain."""
     every = np.concatenate([np.empty(0, ENTRY), *tallies.values()])
-    keys = ((place, key) for place, column in tallies.items() for key in split_keys(column["key"]))
-    rows = {key: row for row, key in enumerate(keys)}
+    rows = {
+        key: row
+        for row, key in enumerate(
+            (place, key) for place, column in tallies.items() for key in split_keys(column["key"])
+        )
+    }
     parts: list[tuple[int, int]] = []
     for number, question in enumerate(questions):
         key = question.selector.key

@@ -266,13 +266,17 @@ def ordered_names(
             parts.append(read.slice(first, last - first))
     parts = sorted((part for part in parts if len(part)), key=lambda part: key_at(part["key"], 0))
     total = sum(map(len, parts))
-    few = [part for part in parts if len(part) * _FEW <= total]
     most = [part for part in parts if len(part) * _FEW > total]
     # Of two parts with many names some may overlap, as if a few rows of the second are behind the others in the table.
     ends = accumulate((key_at(part["key"], len(part) - 1) + b"\x00" for part in most), max)
     inside = [0, *(first_row(part["key"], end) for part, end in zip(most[1:], ends, strict=False))]
-    few += [part[:at] for part, at in zip(most, inside, strict=False)]
-    late = joined_names(few, properties)
+    late = joined_names(
+        [
+            *(part for part in parts if len(part) * _FEW <= total),
+            *(part[:at] for part, at in zip(most, inside, strict=False)),
+        ],
+        properties,
+    )
     rows = joined_names([part[at:] for part, at in zip(most, inside, strict=False)], properties)
     if len(late) * _FEW > total:
         rows = joined_names(parts, properties)

@@ -13,7 +13,7 @@ import tempfile
 import uuid
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import BinaryIO, Final, cast
 
@@ -60,7 +60,8 @@ class SortedRun:
     """A run: its path, its blocks in order, the keys that begin segments.
 
     ``names`` counts the given names by (namespace, domain). ``system`` counts the system topics that are left out.
-    ``digests`` are those of the names of each stretch of the staging area, by its number, if there are some.
+    ``reached`` has a bit for each stretch of the staging area, set if the run has names of it, and ``digests`` has by
+    number the digest of each stretch of which it has the expected number of names.
     """
 
     path: str
@@ -68,6 +69,7 @@ class SortedRun:
     segment_starts: tuple[bytes, ...]
     names: Mapping[tuple[str, str], int] = field(default_factory=dict)
     system: int = 0
+    reached: bytes = b""
     digests: Mapping[int, str] = field(default_factory=dict)
 
 
@@ -147,19 +149,24 @@ class SortedRunWriter:
         return self._runs
 
     def _flush(self) -> None:
-        blocks: list[RunBlock] = []
-        digests: dict[int, str] = {}
-        path = ""
+        run = SortedRun(
+            "",
+            (),
+            tuple(sorted({key for part in self._segment_starts for key in part.to_pylist()})),
+            dict(self._names),
+            self._system,
+        )
         if self._rows:
+            blocks: list[RunBlock] = []
             path = f"{self._staging.folder}-{uuid.uuid4().hex}.run"
             rows = joined_names(self._parts, len(self._staging.property_keys))
             self._parts.clear()
             rows = rows.take(EncodedNames.sorted_rows(rows["key"]))
-            bounds = [*(first_row(rows["key"], key) for key in self._staging.stretches), len(rows)]
+            edges = [*(first_row(rows["key"], key) for key, _ in self._staging.stretches), len(rows)]
             digests = {
                 number: names_digest(rows[low:high])
-                for number, (low, high) in enumerate(pairwise(bounds))
-                if low < high
+                for number, (low, high) in enumerate(pairwise(edges))
+                if high - low == self._staging.stretches[number][1]
             }
             with tempfile.SpooledTemporaryFile(max_size=RUN_BYTES) as file:
                 for low in range(0, len(rows), BLOCK_ROWS):
@@ -169,10 +176,14 @@ class SortedRunWriter:
                     blocks.append(RunBlock(part["key"][0].as_py(), start, file.tell(), len(part)))
                 file.seek(0)
                 self._store.put_new(path, cast(BinaryIO, file))
-        cuts = sorted({key for part in self._segment_starts for key in part.to_pylist()})
-        self._runs.append(
-            SortedRun(path, tuple(blocks), tuple(cuts), dict(self._names), self._system, digests)
-        )
+            run = replace(
+                run,
+                path=path,
+                blocks=tuple(blocks),
+                reached=np.packbits(np.diff(edges) > 0).tobytes(),
+                digests=digests,
+            )
+        self._runs.append(run)
         self._segment_starts.clear()
         self._names.clear()
         self._system = self._rows = self._bytes = 0

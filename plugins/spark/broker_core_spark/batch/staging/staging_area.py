@@ -17,8 +17,9 @@ __all__ = ["StagingArea"]
 class StagingArea:
     """The place and the form of staged names. ``target`` is the average size of segments in bytes.
 
-    Names outside of ``key_ranges`` and of ``namespaces`` are left out; ``None`` takes all. Each run has digests of
-    the ``stretches`` between these keys, which are those of the last generation.
+    Names outside of ``key_ranges`` and of ``namespaces`` are left out; ``None`` takes all. ``stretches`` are
+    those of the last generation, each by the key in front of it and its number of names: each run has the digests of
+    those that it may have whole.
     """
 
     uri: str
@@ -29,7 +30,7 @@ class StagingArea:
     key_ranges: KeyRanges | None = None
     largest_segment_bytes: int | None = None
     namespaces: frozenset[str] | None = None
-    stretches: tuple[bytes, ...] = ()
+    stretches: tuple[tuple[bytes, int], ...] = ()
 
     @property
     def largest(self) -> int:
