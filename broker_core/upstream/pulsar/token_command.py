@@ -62,9 +62,13 @@ async def run_token_command(words: Sequence[str], *, timeout: float) -> bytes:
     try:
         process, output = await asyncio.shield(starting)
     except asyncio.CancelledError:
-        # It may run already, and asyncio would kill it without what it has started.
+        # It may run already, and asyncio would kill it without what it has started; if its start is cancelled in turn,
+        # asyncio may wait for it without an end.
+        while not starting.done():
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.wait([starting])
         with contextlib.suppress(OSError, ValueError):
-            await _kill(*await starting)
+            await _kill(*starting.result())
         raise
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no command"

@@ -94,6 +94,8 @@ async def test_all_of_it_is_killed_when_it_is_not_waited_for_while_it_is_started
     await turns(2)
     eventually_sync(told.exists)
     running.cancel()
+    await turns(1)
+    running.cancel()  # as by a stop that is not waited for either
     with pytest.raises(asyncio.CancelledError):
         await running
     await eventually(lambda: not any(map(_runs, map(int, told.read_text().split()))), what="they are gone")
