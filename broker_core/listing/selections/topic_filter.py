@@ -1,7 +1,7 @@
 """Filters of topics by patterns of their local names, as in rules: for one name, and for a listing's columns.
 
-The rows of a chunk that a filter leaves are
-remembered by the chunk, in memory that is counted: so a changed listing costs the chunks that changed.
+The rows of a chunk that a filter leaves are remembered by the chunk, in memory that is counted: so a changed listing
+costs the chunks that changed.
 """
 
 from __future__ import annotations
