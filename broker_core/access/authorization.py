@@ -355,11 +355,7 @@ class _Scope:
         self.allows_rest = any(rule.topics is None for rule in allowing)
         self._denies_all = any(rule.topics is None for rule in denying)
         self.some = not self._denies_all and (
-            self.allows_rest
-            or any(
-                not any(covers_topics(wide, text) for wide in self.denied.texts)
-                for text in self.allowed.texts
-            )
+            self.allows_rest or any(not covers_topics(self.denied.texts, text) for text in self.allowed.texts)
         )
         self.whole = self.some and self.allows_rest and not self.denied
 

@@ -91,9 +91,7 @@ def _covers(
     """Whether a rule covers all that a narrow one says (only for ``actions``, if given)."""
     return (
         wide.effect == narrow.effect
-        and all(
-            any(covers_topics(one, topic) for one in wide.topics or "*") for topic in narrow.topics or "*"
-        )
+        and all(covers_topics(wide.topics or "*", topic) for topic in narrow.topics or "*")
         and all(any(RulePattern(one).covers(role) for one in wide.roles) for role in narrow.roles)
         and all(
             any(_covers_namespace(one, namespace) for one in wide.namespaces)

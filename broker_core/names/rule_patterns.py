@@ -120,8 +120,7 @@ def topic_expression(pattern: str, one_character: str = ".") -> str:
     return "".join(wild.get(each) or re.escape(each) for each in pattern)
 
 
-def covers_topics(wide: str, pattern: str) -> bool:
-    """Whether a pattern of topics matches all that another one does; ``False`` if this is not clear."""
+def covers_topics(wide: Iterable[str], pattern: str) -> bool:
+    """Whether one of some patterns of topics matches all that another one does; ``False`` if this is not clear."""
     # A `*` of the other may stand for no character at all, which a `?` does not match.
-    expression = topic_expression(wide, "[^*]")
-    return re.fullmatch(expression, pattern, re.DOTALL) is not None
+    return any(re.fullmatch(topic_expression(one, "[^*]"), pattern, re.DOTALL) for one in wide)

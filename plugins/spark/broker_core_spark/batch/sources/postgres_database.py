@@ -169,7 +169,7 @@ def _not_for_us(versions: Sequence[int], *, here: bool) -> str:
 
 @dataclass
 class _DatabaseSnapshot(CatalogueSnapshot):
-    """An exported snapshot of the database, whose table has each name once."""
+    """Exported snapshot of the database. Its table has each name once."""
 
     connection: Any
     loop: asyncio.AbstractEventLoop
