@@ -8,7 +8,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar, overload
 
-__all__ = ["eventually", "eventually_sync", "turns"]
+__all__ = ["close_listening", "eventually", "eventually_sync", "turns"]
 
 T = TypeVar("T")
 
@@ -83,3 +83,9 @@ async def turns(count: int = 5) -> None:
     """Let every task run that can run: so many turns of the event loop."""
     for _ in range(count):
         await asyncio.sleep(0)
+
+
+async def close_listening(server: asyncio.Server) -> None:
+    """Close a server after it has served what came: asyncio loses a connection that it accepts as the server closes."""
+    await turns()
+    server.close()

@@ -20,7 +20,7 @@ from broker_core.wire.kafka import (
     read_header,
     response_frame,
 )
-from tests.support.eventually import turns
+from tests.support.eventually import close_listening
 
 __all__ = ["Asked", "Handler", "ScriptedKafka", "in_a_thread", "metadata_of"]
 
@@ -89,10 +89,7 @@ class ScriptedKafka:
 
     async def stop(self) -> None:
         assert self._server is not None
-        await (
-            turns()
-        )  # what has come is served: asyncio loses a connection that it accepts as the server closes
-        self._server.close()
+        await close_listening(self._server)
         self.drop()
         for task in self._serving:
             task.cancel()

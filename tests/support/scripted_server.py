@@ -11,7 +11,7 @@ from typing import Any, Self
 from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.frames import FrameDecoder
 from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand, FeatureFlags
-from tests.support.eventually import turns
+from tests.support.eventually import close_listening
 
 __all__ = ["Peer", "Script", "ScriptedServer", "answer_nothing"]
 
@@ -83,10 +83,7 @@ class ScriptedServer:
 
     async def stop(self) -> None:
         if self._server is not None:
-            await (
-                turns()
-            )  # what has come is served: asyncio loses a connection that it accepts as the server closes
-            self._server.close()
+            await close_listening(self._server)
             self._server = None
         for peer in self.peers:
             peer.abort()

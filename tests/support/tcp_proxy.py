@@ -8,7 +8,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
-from tests.support.eventually import turns
+from tests.support.eventually import close_listening
 
 __all__ = ["TcpProxy"]
 
@@ -50,10 +50,7 @@ class TcpProxy:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         assert self._server is not None
-        await (
-            turns()
-        )  # what has come is served: asyncio loses a connection that it accepts as the server closes
-        self._server.close()
+        await close_listening(self._server)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

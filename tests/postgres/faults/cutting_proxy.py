@@ -6,7 +6,7 @@ import asyncio
 from types import TracebackType
 from typing import Self
 
-from tests.support.eventually import turns
+from tests.support.eventually import close_listening
 from tests.support.narrowed import present
 
 __all__ = ["CuttingProxy"]
@@ -36,10 +36,7 @@ class CuttingProxy:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await (
-            turns()
-        )  # what has come is served: asyncio loses a connection that it accepts as the server closes
-        self._server.close()
+        await close_listening(self._server)
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
