@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from broker_core import HttpSite, hookimpl
 from broker_core_spark.settings import SparkSettings
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from broker_core_spark.serving import PrecomputedTopicLister
 
 __all__ = ["SparkPlugin"]
-
-#: Seconds that the broker's start waits for the first generation. Questions are passed on until it is verified.
-_PATIENCE: Final = 30.0
 
 
 class SparkPlugin:
@@ -82,7 +79,7 @@ class SparkPlugin:
         from broker_core_spark.serving import PrecomputedTopicLister
 
         self._lister = PrecomputedTopicLister(broker, settings)
-        await self._lister.refresher.start(_PATIENCE)
+        await self._lister.refresher.start()
 
     @hookimpl
     def broker_core_reloaded(self, settings: SparkSettings) -> Callable[[], None]:

@@ -30,6 +30,8 @@ __all__ = ["GenerationRefresher", "RefusedGeneration", "open_generation"]
 
 log = structlog.get_logger(__name__)
 
+#: Seconds that the broker's start waits for the first generation. Questions are passed on until it is verified.
+_PATIENCE: Final = 30.0
 #: Seconds between two tries of a refused generation, at most.
 _LONGEST_WAIT: Final = 300.0
 
@@ -98,7 +100,7 @@ class GenerationRefresher:
         #: The reason why no generation is served, in words for everybody.
         self.why_none = "the first generation is still being checked"
 
-    async def start(self, patience: float) -> None:
+    async def start(self, patience: float = _PATIENCE) -> None:
         """Follow the pointer. Returns when the first generation is served, or after ``patience`` seconds."""
         self._task = asyncio.get_running_loop().create_task(self._follow())
         try:
