@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from functools import partial
 
 from broker_core.access import Asker, Clients
 from broker_core.catalog import CatalogLister, KafkaAclReader
@@ -13,7 +14,7 @@ from broker_core.servers.admission import FileBudget
 from broker_core.servers.arrival import TlsEntrance
 from broker_core.servers.kafka.apis import HANDLERS
 from broker_core.servers.kafka.callers.authorizer import Authorizer
-from broker_core.servers.kafka.callers.client_identities import ClientIdentities
+from broker_core.servers.kafka.callers.client_identities import ClientIdentities, verified_by_cluster
 from broker_core.servers.kafka.cluster.cluster_front import ClusterFront
 from broker_core.servers.kafka.request_metrics import RequestMetrics
 from broker_core.servers.kafka.sasl.mechanisms import check_mechanisms
@@ -56,7 +57,7 @@ def kafka_server(
     catalog = None if changes is None else changes.catalog
     file = None if catalog is None else catalog.file
     mechanisms = kafka.sasl.mechanisms
-    elsewhere = front.verify if front is not None and front.forwards else None
+    elsewhere = partial(verified_by_cluster, front.cluster) if front is not None and front.forwards else None
     if elsewhere is None:
         check_mechanisms(mechanisms, admission.authenticator.verifies, has_users=catalog is not None)
     lister = pipeline.lister

@@ -1,15 +1,18 @@
-"""Identities of Kafka clients: by certificate, or as they have proven; and the namespaces they ask in."""
+"""Identities of Kafka clients: by certificate, or as they have proven (also to a cluster), and their namespaces."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from broker_core.access import Asker, Peer
+from broker_core.access import Asker, AuthenticationFailed, ClientCredentials, Peer, Principal
+from broker_core.client import ClientError
+from broker_core.client.kafka import KafkaException
 from broker_core.names import NamespaceName
 from broker_core.service import Admission, Admitted, Ended, LiveSession, Logins
 from broker_core.settings import KafkaMechanism, KafkaSettings
+from broker_core.upstream.kafka import KafkaCluster, identity_of, principal_of
 
-__all__ = ["ClientIdentities"]
+__all__ = ["ClientIdentities", "verified_by_cluster"]
 
 
 class ClientIdentities:
@@ -91,3 +94,20 @@ class ClientIdentities:
             return self._namespace
         principal = "User:ANONYMOUS" if role is None else f"User:{role}"
         return self._namespaces.get(principal, self._namespace)
+
+
+async def verified_by_cluster(cluster: KafkaCluster, method: str, data: bytes) -> Principal:
+    """The principal of a client, as a gateway's cluster verifies it; ``data`` are its credentials for a ``method``.
+
+    Raises :exc:`~broker_core.access.authentication.AuthenticationFailed`.
+    """
+    credentials = ClientCredentials(method, data)
+    principal = principal_of(credentials)
+    try:
+        await cluster.check(identity_of(credentials))
+    except KafkaException as refused:
+        reason = "bad_token" if method == "token" else "bad_password"
+        raise AuthenticationFailed(reason, f"the cluster refuses the client: {refused}") from None
+    except ClientError as failed:
+        raise AuthenticationFailed("overloaded", f"the cluster does not answer: {failed}") from None
+    return principal

@@ -6,21 +6,13 @@ import uuid
 from collections.abc import Awaitable, Callable, Hashable, Iterable
 from typing import Final, NamedTuple
 
-from broker_core.access import Asker, AuthenticationFailed, ClientCredentials, Principal, Sessions
-from broker_core.client import ClientError, CredentialsFailed
-from broker_core.client.kafka import KafkaException
+from broker_core.access import Asker, Sessions
+from broker_core.client import CredentialsFailed
 from broker_core.names import NamespaceName
 from broker_core.servers.kafka.cluster.node_ports import NodePorts
 from broker_core.servers.kafka.pages.answer_page import without_page
 from broker_core.servers.kafka.pages.kept_answers import AnswerAhead, KeptAnswers, KeptRequest, WholeAnswer
-from broker_core.upstream.kafka import (
-    ANY,
-    ClientIdentity,
-    ClusterTopics,
-    KafkaCluster,
-    identity_of,
-    principal_of,
-)
+from broker_core.upstream.kafka import ANY, ClientIdentity, ClusterTopics, KafkaCluster, identity_of
 from broker_core.wire.kafka import METADATA, Api, Fields
 
 __all__ = ["ClusterFront", "ItemSize"]
@@ -171,22 +163,6 @@ class ClusterFront:
         answer = await self.cluster.request(ANY, METADATA, versions, body, self.identity(asker))
         rows: list[Fields] = answer["topics"]
         return rows
-
-    async def verify(self, method: str, data: bytes) -> Principal:
-        """Have the cluster verify the credentials of a client, by a method of authentication and its data.
-
-        Raises :exc:`~broker_core.access.authentication.AuthenticationFailed`.
-        """
-        credentials = ClientCredentials(method, data)
-        principal = principal_of(credentials)
-        try:
-            await self.cluster.check(identity_of(credentials))
-        except KafkaException as refused:
-            reason = "bad_token" if method == "token" else "bad_password"
-            raise AuthenticationFailed(reason, f"the cluster refuses the client: {refused}") from None
-        except ClientError as failed:
-            raise AuthenticationFailed("overloaded", f"the cluster does not answer: {failed}") from None
-        return principal
 
     async def _fit(self, nodes: list[int]) -> None:
         await self.ports.fit(nodes)

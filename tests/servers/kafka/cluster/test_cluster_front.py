@@ -1,20 +1,14 @@
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from broker_core.access.asker import Asker
-from broker_core.access.authentication import AuthenticationFailed
 from broker_core.access.sessions import ClientCredentials, Sessions
-from broker_core.catalog import ScramRow, SqliteCatalog
 from broker_core.client import CredentialsFailed
 from broker_core.client.kafka import Cluster, Node
-from broker_core.kafka.scram.credentials import derive_credential
 from broker_core.names import NamespaceName
 from broker_core.servers.kafka import ClusterFront, NodePorts
 from broker_core.upstream.kafka import ClusterOptions, KafkaCluster, identity_of
-from tests.support.kafka_serving import kafka_broker
 
 
 class _Connection:
@@ -44,25 +38,3 @@ async def test_the_cluster_is_asked_as_the_gateway_or_as_the_client() -> None:
     identity = front_of(sessions).identity(asker)
     assert identity is not None
     assert identity.key == identity_of(credentials).key
-
-
-async def test_clients_are_verified_by_the_cluster(tmp_path: Path) -> None:
-    with SqliteCatalog(tmp_path / "catalog.sqlite") as catalog:
-        made = derive_credential("SCRAM-SHA-256", b"pencil")
-        catalog.put_kafka_user(
-            ScramRow("alice", made.mechanism, made.iterations, made.salt, made.stored_key, made.server_key)
-        )
-    async with kafka_broker(tmp_path, sasl={"mechanisms": ["PLAIN"]}) as broker:
-        assert broker.kafka_address is not None
-        cluster = KafkaCluster(ClusterOptions((broker.kafka_address,)))
-        front = ClusterFront(cluster, NamespaceName.parse("acme/kafka"), NodePorts(1, 9), Sessions())
-        assert (await front.verify("basic", b"alice:pencil")).role == "alice"
-        # A connection that is open already proves nothing of other credentials, nor of the same later.
-        with pytest.raises(AuthenticationFailed) as refused:
-            await front.verify("basic", b"alice:pen")
-        assert refused.value.reason == "bad_password"
-        await broker.stop()
-        with pytest.raises(AuthenticationFailed) as refused:
-            await front.verify("basic", b"alice:pencil")
-        assert refused.value.reason == "overloaded"
-        await cluster.stop()
