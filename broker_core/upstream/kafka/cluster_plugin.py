@@ -67,7 +67,7 @@ class ClusterPlugin:
 
     def _wrote(self, changed: ChangedTopics) -> None:
         """Note that topics were changed through this gateway: the next question gets a listing that shows it."""
-        self.store.wrote(changed)
+        self.store.unshown.note(changed)
         gone = [name for name, partitions in changed.items() if partitions is None]
         self.snapshots.wrote(self.namespace, lambda view: self._partitions_of(view, gone))
 

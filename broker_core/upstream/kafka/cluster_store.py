@@ -26,6 +26,7 @@ from broker_core.names import Mode, NamespaceName
 from broker_core.upstream.kafka.client_identity import ClientIdentity, identity_of
 from broker_core.upstream.kafka.cluster_topics import ClusterTopics
 from broker_core.upstream.kafka.kafka_cluster import CONTROLLER, KafkaCluster
+from broker_core.upstream.kafka.list_invalidation import UnshownChanges
 from broker_core.upstream.snapshots import StoreListing, UpdateReceiver, View
 from broker_core.wire.kafka import CREATE_TOPICS, DELETE_TOPICS, METADATA, Api, ErrorCode, Fields, error_name
 from broker_core.wire.kafka.topic_fragments import PlacedAnswer, read_placed_answer
@@ -41,9 +42,6 @@ _VERSIONS: Final = (10, 12)
 _ALL: Final[Fields] = {"topics": None, "allow_auto_topic_creation": False}
 #: Listings of one view that are kept: that of now, and the one that is about to take its place.
 _KEPT: Final = 2
-#: Seconds for which nodes are waited for to show a change that was made through this gateway, and between two looks.
-_SHOWN_WITHIN: Final = 5.0
-_LOOK: Final = 0.05
 #: Milliseconds that the controller has for a change.
 _CHANGE_MS: Final = 15_000
 #: The version of DeleteTopics from which on topics are rows.
@@ -75,9 +73,8 @@ class KafkaTopicStore:
         self._sessions = sessions
         self.lists_for_all: Final = sessions is None
         self._topics: dict[View, OrderedDict[str, ClusterTopics]] = {}
-        #: By topic its number of partitions since a change through this gateway (``None``: deleted), and the time until
-        #: which nodes may lag.
-        self._changed: dict[str, tuple[int | None, float]] = {}
+        #: The changes through this gateway that nodes may not show yet: such a node is asked for no listing.
+        self.unshown: Final = UnshownChanges()
         #: How often all topics were read.
         self.listings = 0
 
@@ -98,11 +95,6 @@ class KafkaTopicStore:
     def let_go(self, view: View) -> None:
         """Keep the topics of a view no longer."""
         self._topics.pop(view, None)
-
-    def wrote(self, changed: Mapping[str, int | None]) -> None:
-        """Note that topics were changed through this gateway: a node that does not show it is asked for no listing."""
-        until = asyncio.get_running_loop().time() + _SHOWN_WITHIN
-        self._changed |= {name: (partitions, until) for name, partitions in changed.items()}
 
     async def list(
         self,
@@ -154,29 +146,15 @@ class KafkaTopicStore:
         last = ConnectionLost("the cluster has no nodes")
         for node in self._cluster.in_turn(cluster):
             try:
-                await self._caught_up(node, identity)
+                await self.unshown.wait(
+                    partial(self._cluster.request, node, METADATA, None, identity=identity)
+                )
                 return await self._cluster.request(
                     node, METADATA, _VERSIONS, _ALL, identity, hold=admit, read=read
                 )
             except ConnectionLost as failed:
                 last = failed
         raise last
-
-    async def _caught_up(self, node: int, identity: ClientIdentity | None) -> None:
-        """Wait until a node shows the changes made through this gateway: nodes get them one after another."""
-        loop = asyncio.get_running_loop()
-        while True:
-            now = loop.time()
-            self._changed = {name: each for name, each in self._changed.items() if each[1] > now}
-            if not self._changed:
-                return
-            wanted = dict(self._changed)
-            body = {"topics": [{"name": name} for name in wanted], "allow_auto_topic_creation": False}
-            rows = (await self._cluster.request(node, METADATA, None, body, identity))["topics"]
-            has = {row["name"]: len(row["partitions"]) for row in rows if not row["error_code"]}
-            if all(_shows(has.get(name), partitions) for name, (partitions, _) in wanted.items()):
-                return
-            await asyncio.sleep(_LOOK)
 
     async def topic(self, asker: Asker, name: str) -> tuple[uuid.UUID, int] | None:
         """The id of a topic and its number of partitions, by the controller; ``None`` for no such topic."""
@@ -253,10 +231,6 @@ def _report_left_out(topics: ClusterTopics) -> None:
             namespace=str(topics.namespace),
             topics=left_out,
         )
-
-
-def _shows(has: int | None, partitions: int | None) -> bool:
-    return has is None if partitions is None else has is not None and has >= partitions
 
 
 def _no_credentials() -> ListingFailed:

@@ -97,7 +97,7 @@ async def test_a_node_that_is_behind_is_waited_for(tmp_path: Path) -> None:
             cluster, store = store_of(address)
             await store.list(None, NAMESPACE, Mode.PERSISTENT, None, admit)
             # As if another node had made it, and this one did not know yet.
-            store.wrote({"late": 2, "never": None})
+            store.unshown.note({"late": 2, "never": None})
             listing = asyncio.create_task(store.list(None, NAMESPACE, Mode.PERSISTENT, None, admit))
             (await client.create_topics([NewTopic("late", 2)])).all()
             names = (await listing).names
