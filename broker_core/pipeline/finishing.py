@@ -11,6 +11,7 @@ from broker_core.memory import PermitBudget
 from broker_core.patterns import TopicsPattern
 from broker_core.pipeline.answer import Answer
 from broker_core.pipeline.listers.listing_details import ListingDetails
+from broker_core.pipeline.listers.verification import check_hash
 from broker_core.pipeline.masks_of_plugins import MaskedAnswers, MaskSlices
 from broker_core.pipeline.request.listing_in_progress import AcceptedAnswer, ListingInProgress
 from broker_core.pipeline.request.steps import (
@@ -114,13 +115,8 @@ class Finishing:
                         await held.reserve(accepted.owned + selection.heap_bytes)
                     cost = EACH_BYTE * unhashed
                     topics_hash = await self._workers.call(request.asker, partial(_hash, selection), cost)
-            if accepted.declared_hash not in {None, topics_hash} and len(selection) == returned:
-                self._dispatcher.hash_mismatch(accepted.lister, returned)
-                if progress.trace is not None:
-                    progress.trace.false_claims.append(
-                        f"plugin {accepted.lister!r} gave the topics hash {accepted.declared_hash!r}, but that of its "
-                        f"topics is {topics_hash!r}: the server sends that"
-                    )
+            if accepted.declared_hash is not None and len(selection) == returned:
+                check_hash(self._dispatcher, progress, accepted, topics_hash, returned)
         details = None
         if request.wants:
             details = await self._detailing.of_selection(progress, accepted, listed, selection)

@@ -160,15 +160,8 @@ class Dispatcher:
         """
         return await authenticated_by(self._authenticators, method, data, peer)
 
-    def claim_mismatch(self, plugin: str, topics: int) -> None:
-        """Count, and log once, that a plugin claimed to have filtered and ``topics`` of its names do not match."""
-        self._false_claim(plugin, topics, "plugin says that it filtered, and did not; the server filters")
-
-    def hash_mismatch(self, plugin: str, topics: int) -> None:
-        """Count as a false claim, and log once, that a plugin gave a wrong hash for its ``topics`` names."""
-        self._false_claim(plugin, topics, "plugin gave a wrong topics hash; the server computes it")
-
-    def _false_claim(self, plugin: str, topics: int, event: str) -> None:
+    def false_claim(self, plugin: str, topics: int, event: str) -> None:
+        """Count that a plugin claimed something wrong of the ``topics`` names that it gave, and log ``event`` once."""
         if (plugin, event) not in self._logged_claims:
             self._logged_claims.add((plugin, event))
             log.warning(event, plugin=plugin, topics=topics)

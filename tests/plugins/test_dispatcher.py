@@ -92,12 +92,12 @@ async def test_a_false_claim_is_logged_once_and_counted() -> None:
     chain = dispatcher({"a": lists(SUCCESS)})
     with capture_logs() as logs:
         for _ in range(3):
-            chain.claim_mismatch("a", 7)
+            chain.false_claim("a", 7, "plugin says that it filtered, and did not; the server filters")
     assert len(logs) == 1
     assert chain.claim_mismatches() == {"a": 3}
     with capture_logs() as logs:
         for _ in range(2):
-            chain.hash_mismatch("a", 7)
+            chain.false_claim("a", 7, "plugin gave a wrong topics hash; the server computes it")
     assert [entry["event"] for entry in logs] == ["plugin gave a wrong topics hash; the server computes it"]
     assert chain.claim_mismatches() == {"a": 5}
     assert chain.describe()[0]["claim_mismatches"] == 5

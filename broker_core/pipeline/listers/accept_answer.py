@@ -146,7 +146,9 @@ class Acceptance:
         matching = await self._workers.matching(request.asker, sample, pattern)
         if len(sample) == len(matching):
             return True
-        self._dispatcher.claim_mismatch(plugin.name, len(selection))
+        self._dispatcher.false_claim(
+            plugin.name, len(selection), "plugin says that it filtered, and did not; the server filters"
+        )
         if progress.trace is not None:
             progress.trace.false_claims.append(
                 f"plugin {plugin.name!r} says that it filtered (filtered=True), but not all of the "

@@ -1,6 +1,7 @@
-"""Checking the details and the pages that plugins give.
+"""Checking the details, the pages and the hashes that plugins give.
 
 Each value is checked, and that each row is about a topic of the question; a page is distinguished from a whole listing.
+A wrong hash refuses no answer: it is reported, and the server sends its own.
 """
 
 from __future__ import annotations
@@ -25,11 +26,14 @@ from broker_core.listing import (
 )
 from broker_core.names import Mode, TopicName, split_partitions
 from broker_core.patterns import TopicsPattern
+from broker_core.pipeline.request.listing_in_progress import AcceptedAnswer, ListingInProgress
 from broker_core.pipeline.request.steps import bad_topics
+from broker_core.plugins import Dispatcher
 
 __all__ = [
     "CHECK_FACTOR",
     "check_details",
+    "check_hash",
     "check_listed_details",
     "check_order",
     "check_page",
@@ -89,6 +93,25 @@ def _are_of(details: Details, selection: Selection) -> Any:
 
 def _about(topic: Any, what: str) -> ListingFailed:
     return bad_topics(f"gave details of {topic.as_py()[:200]!r}, which {what}")
+
+
+def check_hash(
+    dispatcher: Dispatcher,
+    progress: ListingInProgress,
+    accepted: AcceptedAnswer,
+    topics_hash: str,
+    count: int,
+) -> None:
+    """Report a plugin's hash that is not ``topics_hash``, that of all ``count`` topics which the plugin listed."""
+    if accepted.declared_hash != topics_hash:
+        dispatcher.false_claim(
+            accepted.lister, count, "plugin gave a wrong topics hash; the server computes it"
+        )
+        if progress.trace is not None:
+            progress.trace.false_claims.append(
+                f"plugin {accepted.lister!r} gave the topics hash {accepted.declared_hash!r}, but that of its topics "
+                f"is {topics_hash!r}: the server sends that"
+            )
 
 
 def check_order(names: pa.LargeStringArray) -> None:
