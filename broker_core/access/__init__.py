@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from broker_core.access.authentication.tokens.token_keys import MOST_TRIED, TokenKeys
     from broker_core.access.authorization import RULE_ACTIONS, Authorization, rule_text
     from broker_core.access.clients import Client, ClientFilter, Clients, RunningRequest, note_held
+    from broker_core.access.connection_credentials import ClientCredentials, Sessions
     from broker_core.access.names_lost_by_rules import (
         MOST_PAIRS,
         LostNames,
@@ -50,7 +51,6 @@ if TYPE_CHECKING:
     from broker_core.access.peer import Peer
     from broker_core.access.principal import LONGEST_ROLE, Principal
     from broker_core.access.rule_warnings import unmatched_topics, unused_rules
-    from broker_core.access.sessions import ClientCredentials, Sessions
     from broker_core.access.wide_access import wide_settings
 
 __all__ = [
@@ -118,7 +118,7 @@ __getattr__ = lazy_exports(
         "Authenticator": ".authentication.authenticator",
         "Authorization": ".authorization",
         "Client": ".clients",
-        "ClientCredentials": ".sessions",
+        "ClientCredentials": ".connection_credentials",
         "ClientFilter": ".clients",
         "Clients": ".clients",
         "CompactToken": ".authentication.tokens.compact_token",
@@ -136,7 +136,7 @@ __getattr__ = lazy_exports(
         "Principal": ".principal",
         "RULE_ACTIONS": ".authorization",
         "Refused": ".asker",
-        "Sessions": ".sessions",
+        "Sessions": ".connection_credentials",
         "TokenKeys": ".authentication.tokens.token_keys",
         "RunningRequest": ".clients",
         "algorithms_for": ".authentication.tokens.key_kinds",

@@ -13,7 +13,7 @@ import aiohttp
 import pytest
 from prometheus_client import generate_latest
 
-from broker_core.access.sessions import Sessions
+from broker_core.access.connection_credentials import Sessions
 from broker_core.broker import Broker
 from broker_core.broker.pulsar_gateway import Gateway
 from broker_core.change_log import Gap

@@ -12,7 +12,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from broker_core import TopicListingResult, hookimpl
-from broker_core.access.sessions import Sessions
+from broker_core.access.connection_credentials import Sessions
 from broker_core.broker.kafka_gateway import KafkaGateway
 from broker_core.client import ServerRefused
 from broker_core.guards import ShrinkGuard

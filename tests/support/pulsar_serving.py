@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from structlog.testing import capture_logs
 
 from broker_core.access.authentication import Authenticator
-from broker_core.access.sessions import Sessions
+from broker_core.access.connection_credentials import Sessions
 from broker_core.memory.permits import DIRECT_RESERVE, Permits
 from broker_core.metrics.metrics import Metrics
 from broker_core.pipeline import Pipeline, PipelineOptions

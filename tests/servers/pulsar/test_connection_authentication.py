@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from broker_core.access.sessions import Sessions
+from broker_core.access.connection_credentials import Sessions
 from broker_core.errors import ServerError
 from broker_core.service import failure_pace
 from broker_core.wire.pulsar import commands

@@ -9,7 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from broker_core.access.asker import Asker
-from broker_core.access.sessions import ClientCredentials, Sessions
+from broker_core.access.connection_credentials import ClientCredentials, Sessions
 from broker_core.errors import ServerError
 from broker_core.metrics.metrics import Metrics
 from broker_core.servers.connection import Awaited, Closing

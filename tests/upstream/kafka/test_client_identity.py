@@ -6,7 +6,7 @@ import json
 import pytest
 
 from broker_core.access.authentication import AuthenticationFailed
-from broker_core.access.sessions import ClientCredentials
+from broker_core.access.connection_credentials import ClientCredentials
 from broker_core.upstream.kafka import identity_of, principal_of
 
 

@@ -10,7 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from broker_core.access.asker import Asker
-from broker_core.access.sessions import Sessions
+from broker_core.access.connection_credentials import Sessions
 from broker_core.client.kafka import AdminClient, NewTopic
 from broker_core.errors import Cause, ListingFailed
 from broker_core.names import Mode, NamespaceName

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from broker_core.access.asker import Asker
-from broker_core.access.sessions import ClientCredentials, Sessions
+from broker_core.access.connection_credentials import ClientCredentials, Sessions
 from broker_core.client import CredentialsFailed
 from broker_core.settings import KeySource, UpstreamSettings
 from broker_core.upstream.pulsar.identity import Identities, own_token

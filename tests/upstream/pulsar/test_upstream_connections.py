@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from broker_core.access.asker import Asker
-from broker_core.access.sessions import ClientCredentials, Sessions
+from broker_core.access.connection_credentials import ClientCredentials, Sessions
 from broker_core.client import ConnectionLost, CredentialsFailed, InvalidServiceUrl, LookupSession, TlsFailed
 from broker_core.settings import UpstreamSettings
 from broker_core.upstream.pulsar import UpstreamCluster, UpstreamOptions

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from broker_core.access.asker import Asker
-from broker_core.access.sessions import ClientCredentials, Sessions
+from broker_core.access.connection_credentials import ClientCredentials, Sessions
 from broker_core.client import CredentialsFailed
 from broker_core.client.kafka import Cluster, Node
 from broker_core.names import NamespaceName

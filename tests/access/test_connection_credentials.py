@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from broker_core.access.asker import Asker
-from broker_core.access.sessions import ClientCredentials, Sessions
+from broker_core.access.connection_credentials import ClientCredentials, Sessions
 
 
 def asker(role: str | None = "alice", original: str | None = None) -> Asker:
