@@ -44,6 +44,8 @@ Identity: TypeAlias = tuple[int, ...]
 
 #: The rights of a new file: it has the names of all topics, and keys that verify passwords.
 NEW_MODE: Final = 0o600
+#: Bytes of a page of its database.
+_PAGE_BYTES: Final = 8192
 #: The first format that a release made.
 _OLDEST = 1
 #: Seconds after which a write has a later time than one before: more than a tick of the system's clock.
@@ -132,6 +134,7 @@ def open_catalog_file(
             if is_blank(connection):
                 if not create:
                     raise CatalogUnusable(f"{path} is not a catalogue: it is empty")
+                connection.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
                 make_tables(connection)
             _check(connection, path)
             (catalog_id,) = connection.execute("SELECT catalog_id FROM meta").fetchone()

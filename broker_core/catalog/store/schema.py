@@ -75,7 +75,6 @@ KAFKA_TABLES = {
 }
 BY_TOPIC_ID = "CREATE INDEX topics_by_id ON topics (topic_id)"
 
-_PAGE_BYTES = 8192
 #: Seconds between two tries to turn on the write-ahead log, about what SQLite's own busy handler waits.
 _BUSY_PAUSE = 0.01
 _SCHEMA = (
@@ -141,7 +140,6 @@ def is_blank(connection: sqlite3.Connection) -> bool:
 
 def make_tables(connection: sqlite3.Connection) -> None:
     """Make the tables; if two processes do so at once, one finds them made."""
-    connection.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
     _keep_a_write_ahead_log(connection)
     connection.execute("BEGIN EXCLUSIVE")
     if is_blank(connection):

@@ -21,6 +21,7 @@ def test_a_new_file_has_an_id_of_its_own_and_keeps_it(tmp_path: Path) -> None:
     assert open_catalog_file(tmp_path / "other.sqlite", create=True) != first
     connection = connect(tmp_path / "one.sqlite")
     assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    assert connection.execute("PRAGMA page_size").fetchone() == (8192,)
     assert connection.execute("PRAGMA synchronous").fetchone() == (2,)
     connection.close()
 
