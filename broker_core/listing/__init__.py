@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from broker_core.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from broker_core.listing.changes.listing_splice import ListingChange, splicing
+    from broker_core.listing.changes.version_splice import ListingChange, splicing
     from broker_core.listing.chunks.block_hashes import BlockHashes
     from broker_core.listing.chunks.build_chunks import ChunkStream, chunk_size
     from broker_core.listing.chunks.chunk import Chunk
@@ -179,7 +179,7 @@ __getattr__ = lazy_exports(
         "BLOCK": ".rendered.pieces",
         "BlockHashes": ".chunks.block_hashes",
         "BlockSize": ".rendered.pieces",
-        "ListingChange": ".changes.listing_splice",
+        "ListingChange": ".changes.version_splice",
         "Chunk": ".chunks.chunk",
         "ChunkStream": ".chunks.build_chunks",
         "DETAIL_TYPES": ".details",
@@ -255,7 +255,7 @@ __getattr__ = lazy_exports(
         "select_by_properties": ".property_values",
         "selection_difference": ".selections.selection_search",
         "selection_of": ".listing",
-        "splicing": ".changes.listing_splice",
+        "splicing": ".changes.version_splice",
         "tagged_fields": ".selections.selection_search",
         "topic_ends": ".pages.page_walk",
         "topic_names": ".pages.names_of_topic",

@@ -18,9 +18,9 @@ import pyarrow.compute as pc
 
 from broker_core.counted import counted
 from broker_core.immutable import Sealed, seal
-from broker_core.listing.changes.listing_splice import ListingChange, locate, splice
 from broker_core.listing.changes.part_difference import part_difference
 from broker_core.listing.changes.selection_splice import bytes_to_splice, own_chunks, spliced_at, spliced_part
+from broker_core.listing.changes.version_splice import ListingChange, locate, splice
 from broker_core.listing.chunks.build_chunks import build_chunks, checked_local_names
 from broker_core.listing.fields_reader import GATHERED, FieldsReader
 from broker_core.listing.listing_data import ListingData, RowsKey

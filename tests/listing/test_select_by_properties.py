@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker_core.listing.changes.listing_splice import ListingChange, splice
+from broker_core.listing.changes.version_splice import ListingChange, splice
 from broker_core.listing.chunks import build_chunks as building
 from broker_core.listing.chunks.build_chunks import ChunkSize, build_chunks
 from broker_core.listing.chunks.chunk import Chunk

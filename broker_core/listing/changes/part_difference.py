@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow.compute as pc
 
-from broker_core.listing.changes.listing_splice import locate
+from broker_core.listing.changes.version_splice import locate
 from broker_core.listing.chunks.chunk import Chunk
 from broker_core.listing.chunks.chunk_rows import ChunkRows
 from broker_core.listing.listing_data import ListingData, Pieces

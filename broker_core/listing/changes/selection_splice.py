@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from broker_core.counted import counted
 from broker_core.errors import InvalidListing
-from broker_core.listing.changes.listing_splice import ChunkChange, Place, remembered_places
+from broker_core.listing.changes.version_splice import ChunkChange, Place, remembered_places
 from broker_core.listing.chunks.block_hashes import crc_of_fields
 from broker_core.listing.chunks.build_chunks import chunk_size, cut_chunk, joined_chunks
 from broker_core.listing.chunks.chunk import Chunk

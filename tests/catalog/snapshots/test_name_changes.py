@@ -5,7 +5,7 @@ from __future__ import annotations
 from broker_core.catalog.snapshots.name_changes import LoggedNames, read_name_changes
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.change_log import CatalogVersion, Gap
-from broker_core.listing.changes.listing_splice import ListingChange
+from broker_core.listing.changes.version_splice import ListingChange
 from broker_core.names import Mode
 from tests.catalog.listers import NAMESPACE, topic
 

@@ -76,7 +76,7 @@ async def test_a_few_changes_are_made_by_the_loop(kept: Kept, monkeypatch: pytes
         threads.append(threading.current_thread())
         return spliced_chunk(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("broker_core.listing.changes.listing_splice.spliced_chunk", noted)
+    monkeypatch.setattr("broker_core.listing.changes.version_splice.spliced_chunk", noted)
     with tiny_chunks(2000):
         before = kept.keep(Mode.PERSISTENT)
         assert before.listing.topics_hash

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker_core.listing.changes.listing_splice import locate, places, remembered_places
+from broker_core.listing.changes.version_splice import locate, places, remembered_places
 from broker_core.listing.listing import data_of
 from broker_core.names.hash_order import hash_order_bytes
 from tests.support.chunks import first_keys_read, tiny_chunks

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from broker_core import Listing, Mode
 from broker_core.errors import InvalidListing
-from broker_core.listing.changes.listing_splice import ListingChange, splice
 from broker_core.listing.changes.selection_splice import own_chunks
+from broker_core.listing.changes.version_splice import ListingChange, splice
 from broker_core.listing.listing import data_of, part_of
 from broker_core.listing.listing import listing_of as own_listing_of
 from broker_core.listing.listing_part import ListingPart

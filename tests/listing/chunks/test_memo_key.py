@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker_core.listing.changes.listing_splice import ListingChange, splice
+from broker_core.listing.changes.version_splice import ListingChange, splice
 from broker_core.listing.chunks.chunk_rows import MemoKey, Remembered, properties_key
 from broker_core.listing.listing import Listing, data_of, listing_of
 from broker_core.listing.property_values import select_by_properties

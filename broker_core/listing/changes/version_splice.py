@@ -1,4 +1,4 @@
-"""A listing with some names taken out and some put in: unchanged chunks are shared with the version before.
+"""The next version of a listing, with some names taken out and some put in: unchanged chunks are shared by both.
 
 Many names are looked up together, each search bounded by the names that were found before it. If many answers of one
 listing get the same changes, the places of their names are remembered with the listing.

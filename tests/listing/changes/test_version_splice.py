@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker_core.errors import InvalidListing
-from broker_core.listing.changes import listing_splice
-from broker_core.listing.changes.listing_splice import ListingChange, splice, splicing
+from broker_core.listing.changes import version_splice
+from broker_core.listing.changes.version_splice import ListingChange, splice, splicing
 from broker_core.listing.chunks.chunk import Chunk
 from broker_core.listing.listing import data_of
 from broker_core.listing.listing_hash import TextCrc, topics_hash, utf16_key
@@ -177,7 +177,7 @@ def test_small_chunks_are_joined_when_names_go() -> None:
 
 
 def test_all_properties_stay_where_names_are_put_in_order_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listing_splice, "_MANY", 3)
+    monkeypatch.setattr(version_splice, "_MANY", 3)
     changed = ListingChange([], persistent("a", "b"), {"one": ["1", "2"], "two": ["3", "4"]})
     data = splice(data_of(listing_of([], Mode.PERSISTENT)), changed)
     more = persistent(*(f"c{number}" for number in range(5)))
