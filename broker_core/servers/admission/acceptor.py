@@ -21,11 +21,11 @@ _log = structlog.get_logger(__name__)
 #: The kernel's own bound. Thousands of clients that come back at once wait here, and not among the served ones.
 _BACKLOG: Final = 4096
 #: Seconds of rest after each connection of a full batch. A server admits some 2,000 clients a second; taken faster,
-#: they would all be heard in the same turns of the event loop, in front of the PINGs of the others.
+#: they would all be served in the same turns of the event loop, in front of the PINGs of the others.
 _REST: Final = 0.001
 #: Seconds until accepting is tried again after there was no descriptor.
 _PAUSE: Final = 0.2
-#: Nothing is left of something that others give back.
+#: The errors of a lack of descriptors or memory, which others give back.
 _EXHAUSTED: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
 

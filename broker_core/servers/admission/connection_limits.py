@@ -44,7 +44,7 @@ class ConnectionPlace:
         self._limits.used(self)
 
     def give_back(self) -> None:
-        """The connection is over; once is enough."""
+        """Give the place back at the end of the connection; once is enough."""
         self._limits.give_back(self)
 
 
@@ -77,7 +77,7 @@ class ConnectionLimits:
         return len(self._places)
 
     def take(self, host: str) -> ConnectionPlace | str:
-        """A place for a connection from ``host``; else which bound there is in the way."""
+        """A place for a connection from ``host``; without one, the bound that was reached."""
         address = same_address(host)
         of_address = self._by_address.get(address, {})
         if self.per_address and not self._has_room(of_address, self.per_address):
@@ -90,7 +90,7 @@ class ConnectionLimits:
         return place
 
     def used(self, place: ConnectionPlace) -> None:
-        """Put a place behind the others."""
+        """Note that a place was used last: idle ones before it make room first."""
         for places in (self._places, self._by_address.get(place.address, {})):
             if place in places:
                 _put_last(places, place)

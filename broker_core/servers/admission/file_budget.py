@@ -96,7 +96,7 @@ class FileBudget:
 
 
 def raise_file_limit() -> None:
-    """Every client is an open file, and the usual soft limit of 1,024 is for programs that have none."""
+    """Raise the soft limit of open files to the hard one: each client is one, and the usual limit is 1,024."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         try:

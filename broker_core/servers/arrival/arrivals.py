@@ -46,7 +46,7 @@ class Refusals(Protocol):
         """The protocol of a refused connection; ``None`` if no more can be refused that way."""
 
     def forget(self, refusal: asyncio.Protocol) -> None:
-        """A connection that got this protocol is over before the protocol has heard of it."""
+        """Forget a protocol of :meth:`begin` that was never connected: the connection was over before."""
 
     def at_once(self, sock: socket.socket, reason: str) -> None:
         """Refuse the client of a socket without waiting, and close it."""
@@ -91,7 +91,7 @@ class Arrivals:
     ) -> tuple[str, int]:
         """Accept connections on an address; port 0 is a free one. Returns the address.
 
-        :exc:`OSError` if it is not to be had.
+        Raises :exc:`OSError` if it is not free.
         """
         acceptor = self._acceptor(protocol, tls)
         address = await acceptor.listen(host, port)
@@ -120,7 +120,7 @@ class Arrivals:
 
     @property
     def waiting(self) -> int:
-        """Connections whose proxies or clients have yet to do something."""
+        """The number of connections that wait for a proxy's preamble or for a TLS handshake."""
         return len(self._waiting)
 
     async def close(self) -> None:
@@ -137,7 +137,7 @@ class Arrivals:
     def _accepted(
         self, protocol: MakeProtocol, tls: TlsEntrance | None, sock: socket.socket, peer: Any
     ) -> None:
-        """A connection was accepted; a proxy names its client."""
+        """Begin with an accepted connection; that of a proxy begins with the address of its client."""
         address = ListenAddress(str(peer[0]), int(peer[1])) if isinstance(peer, tuple) else _UNIX
         is_proxy = bool(self._proxies) and is_within(address.host, self._proxies)
         if is_proxy and not self._is_near_file_limit(sock):

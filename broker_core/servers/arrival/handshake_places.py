@@ -19,9 +19,9 @@ __all__ = ["HandshakePlaces"]
 _LONGEST: Final = 15.0
 #: Seconds that a handshake has if an address with fewer places waits: it takes two round trips.
 _PATIENCE: Final = 3.0
-#: The same if any other client waits, of this address or another.
+#: Seconds that a handshake has if any other client waits, of this address or another.
 _MOST_PATIENCE: Final = 6.0
-#: Seconds until that is looked at again.
+#: Seconds between two looks at the handshakes that have had their time.
 _AGAIN: Final = 0.1
 
 

@@ -6,7 +6,7 @@ from typing import Final
 
 __all__ = ["REASONS", "RefusedArrival"]
 
-#: Why: the values of a label of the metrics.
+#: The reasons, which are the values of a label of the metrics.
 REASONS: Final = ("closed", "not_tls", "time", "alert", "certificate", "negotiation", "preamble")
 
 

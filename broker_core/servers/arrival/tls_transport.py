@@ -31,7 +31,7 @@ _BLOCKED: Final = (ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 
 class TlsTransport(asyncio.Transport):
-    """The transport of ``protocol``, which hears of its connection at once; ``peername`` is the address of the client.
+    """The transport of ``protocol``, which is connected at once; ``peername`` is the address of the client.
 
     As with asyncio's own, ``write`` takes everything, and ``pause_writing`` says when too much waits.
     """

@@ -340,7 +340,7 @@ class AnswerWriter:
     # -- flow control -----------------------------------------------------------------------------------------
 
     def paused(self) -> None:
-        """The transport holds bytes that the peer has not taken."""
+        """Note that the transport holds bytes that the peer has not taken."""
         self._paused = True
         seconds = self._write_timeout
         if self._pace is not None:
@@ -351,7 +351,7 @@ class AnswerWriter:
             self._timer = self._loop.call_later(seconds, self._on_stalled, seconds)
 
     def resumed(self) -> None:
-        """All bytes have left the transport."""
+        """Note that all bytes have left the transport."""
         self._paused = False
         if self._pace is not None:
             self._pace.goes_on(self._loop.time())
@@ -362,7 +362,7 @@ class AnswerWriter:
             self._flushing = self._loop.call_soon(self._flush)
 
     def closed(self) -> None:
-        """The connection is over: whatever waits is given up and its permits return."""
+        """Give up whatever waits, and its permits, at the end of the connection."""
         self._paused = False
         self._stop_timer()
         self._release_unsent()

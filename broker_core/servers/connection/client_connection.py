@@ -183,7 +183,7 @@ class ClientConnection(asyncio.Protocol):
         self._close_for("places", "idle connection closed to make room for another")
 
     def _disconnect(self) -> None:
-        """Close at once, as the operator wishes."""
+        """Close at once, at the operator's request."""
         self._close_for("operator", "client disconnected by the operator")
 
     def _buffered(self) -> int:
@@ -222,7 +222,7 @@ class ClientConnection(asyncio.Protocol):
             log(event, peer=self._address, client=self._handler.client, reason=reason, **values)
 
     def _close_as(self, closing: Closing) -> None:
-        """Close as the handler wishes: at once, or with a last frame."""
+        """Close as the handler says: at once, or with a last frame."""
         if not closing.last:
             self._close_for(closing.reason, closing.event, **closing.values)
             return
@@ -394,5 +394,5 @@ class ClientConnection(asyncio.Protocol):
         self._close_if_drained()
 
     def _failed_under_way(self, error: BaseException) -> None:
-        """The client waits for an answer that can no longer be given."""
+        """Note that the client waits for an answer that can no longer be given."""
         self._close_for("internal", "request failed", exc_info=error)

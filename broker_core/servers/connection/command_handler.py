@@ -43,13 +43,13 @@ class Awaited:
 
 
 class FrameSender(NamedTuple):
-    """Actions of a handler without a command; no effect if the connection is ending already."""
+    """Functions that send to a client without a command of it; no effect if the connection is ending already."""
 
     #: Sends a small frame, or closes the connection.
     send: Callable[[bytes | Closing], None]
-    #: Sends a small frame; false: there is no room for it now.
+    #: Sends a small frame; false if there is no room for it now.
     push: Callable[[bytes], bool]
-    #: Whether that is because the client has not read earlier frames.
+    #: Whether there is no room because the client has not read earlier frames.
     has_unread: Callable[[], bool]
 
 
@@ -120,7 +120,7 @@ class CommandHandler(Protocol):
         """Note that the client has read all waiting bytes."""
 
     def closed(self) -> None:
-        """The connection is over."""
+        """Note the end of the connection."""
 
     def is_bad_frame(self, error: Exception, /) -> bool:
         """Whether the client's bytes cannot be understood, rather than this server having failed."""

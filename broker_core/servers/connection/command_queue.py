@@ -96,13 +96,13 @@ class CommandQueue:
         return self._splitter.buffered
 
     def go_on(self) -> None:
-        """Handle waiting commands: there is room for answers again."""
+        """Handle waiting commands, now that there is room for answers again."""
         if self._waiting and not self._due:
             self._work()
             self._measure()
 
     def close(self) -> None:
-        """The connection is over: nothing more is handled."""
+        """Handle nothing more: the connection is over."""
         self._waiting.clear()
         self._waiting_bytes = 0
         self._count(-self.size)

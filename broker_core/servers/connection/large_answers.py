@@ -25,7 +25,7 @@ __all__ = ["LEAST_PIECE", "PIECE", "SLOW", "WINDOW", "LargeAnswer", "LargeAnswer
 #: loop, and the kernel copies all that is written in it: at a mebibyte each, a PONG would wait for a hundred of these
 #: copies.
 PIECE: Final = 128 * 1024
-#: The fewest: a peer that reads slowly, or not at all, keeps so many waiting in its transport.
+#: The fewest bytes of a piece: a peer that reads slowly, or not at all, keeps so many waiting in its transport.
 LEAST_PIECE: Final = 16 * 1024
 
 #: Bytes a second: a slower reader may be closed if other requests wait for the memory of its answer.
@@ -90,11 +90,11 @@ class ReaderPace:
         self._written += size
 
     def waits(self, now: float) -> None:
-        """The peer takes no more for now."""
+        """Note that the peer takes no more for now."""
         self._waiting_since = now
 
     def goes_on(self, now: float) -> None:
-        """The peer has taken all that was written."""
+        """Note that the peer has taken all that was written."""
         if self._waiting_since is not None:
             self._patience -= now - self._waiting_since
             self._waiting_since = None
@@ -169,7 +169,7 @@ class LargeAnswers:
 
     @contextmanager
     def writing(self, answer: LargeAnswer) -> Iterator[None]:
-        """While an answer is read, it may be cut off."""
+        """A block in which an answer is written, and may be cut off if its reader is slow."""
         self._answers.add(answer)
         try:
             yield

@@ -48,7 +48,7 @@ class LastFrame:
             self._transport.abort()
 
     def left(self) -> None:
-        """All bytes have left: nothing more follows."""
+        """End the sending side: all bytes have left, and nothing more follows."""
         transport = self._transport
         if not self._is_sent or not self._is_idle() or transport.is_closing():
             return
@@ -58,7 +58,7 @@ class LastFrame:
             transport.close()
 
     def close(self) -> None:
-        """The connection is over."""
+        """Stop waiting for the client: the connection is over."""
         self._timer.cancel()
 
     def _send_frame(self) -> None:

@@ -59,7 +59,7 @@ class Right(enum.Enum):
     MONITOR_SOMEWHERE = "monitor in some namespace: the page shows no other"
     MONITOR_EVERYWHERE = "monitor in all namespaces"
     ADMIN_EVERYWHERE = "admin in all namespaces"
-    #: Nothing if clients are not authenticated, as nothing is there.
+    #: Needs nothing if clients are not authenticated: these operations then have nothing to show.
     SUPER = "a super role"
     LIST = "list"
     ADMIN = "admin"

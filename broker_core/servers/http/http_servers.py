@@ -62,7 +62,7 @@ class HttpServers:
         history = History.of(services.metrics, services.permits, services.clients)
         stack.callback(asyncio.create_task(history.watch(), name="history").cancel)
         self._services = replace(services, history=history)
-        #: Of the clients' server, and of the operator's.
+        #: The admission to the clients' server, and to the operator's.
         self._admissions = services.admission, ApiAdmission(_OPERATORS_REQUESTS)
         self._version = version
         self._readiness = readiness

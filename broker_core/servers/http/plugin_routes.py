@@ -71,7 +71,7 @@ def _operation(of_plugin: PluginSite, route: HttpRoute) -> HttpOperation:
 
 
 def _values(request: web.Request, _operation: HttpOperation) -> dict[str, Any]:
-    """Whatever parameters a client gives: the plugin knows which there are."""
+    """The parameters of a request, unchecked: only the plugin knows which are valid."""
     check_path(request)
     return {name: texts[-1] for name, texts in read_query(request).items()}
 

@@ -91,7 +91,7 @@ class HttpServer:
         self._nothing_busy.set()
 
     async def start(self, host: str, port: int) -> tuple[str, int]:
-        """Listen; port 0 is a free one. Returns the address; :exc:`OSError` if it is not to be had."""
+        """Listen; port 0 is a free one. Returns the address. Raises :exc:`OSError` if it is not free."""
         await self._set_up()
         return await self._arrivals.listen(host, port, self._connection)
 

@@ -124,7 +124,7 @@ class SiteFiles:
 
     @property
     def screens(self) -> list[ScreenObject]:
-        """The screens of the site; whether they are allowed is the client's."""
+        """The screens of the site; ``allowed`` depends on the client, and is false here."""
         below = self._site.at("/").removeprefix("/")
         return [
             ScreenObject(

@@ -27,9 +27,9 @@ _Result = TypeVar("_Result")
 
 #: Bytes of a request that is read and answered on the event loop: with some hundred elements, a few milliseconds.
 LARGE: Final = 2 * 1024
-#: Up to how many bytes how many requests are handled at a time: with all they name, some 100 MB.
+#: Sizes of requests in bytes, each with how many up to it are handled at a time: with all they name, some 100 MB.
 _AT_ONCE: Final = ((16 * 1024, 64), (128 * 1024, 8))
-#: Elements that are let go of at a time.
+#: Elements that are freed at a time.
 _FREED: Final = 1_000
 #: Elements between two looks at how long this turn of the event loop has taken.
 SLICE: Final = 25
@@ -45,7 +45,7 @@ class LargeRequests:
         self._thread_of_huge = ThreadPoolExecutor(1, "kafka-huge")
 
     def turn(self, size: int, asker: Asker) -> AbstractAsyncContextManager[None]:
-        """Within it, a request of ``size`` bytes may be read and handled; the hosts of askers take turns."""
+        """A block in which a request of ``size`` bytes may be read and handled; the hosts of askers take turns."""
         if size <= LARGE:
             return nullcontext()
         return next((turn for most, turn in self._turns if size <= most), self._alone).place(asker.host)
@@ -58,7 +58,7 @@ class LargeRequests:
         return await asyncio.get_running_loop().run_in_executor(thread, partial(work, *arguments))
 
     def close(self) -> None:
-        """No request is handled any more."""
+        """Handle no more requests."""
         self._thread.shutdown(wait=False, cancel_futures=True)
         self._thread_of_huge.shutdown(wait=False, cancel_futures=True)
 

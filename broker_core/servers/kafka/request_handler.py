@@ -77,7 +77,7 @@ class KafkaRequestHandler:
         "has_received",
     )
 
-    #: Answers alone are sent.
+    #: Always false: a Kafka client gets nothing but answers.
     watches: Final = False
 
     def __init__(
@@ -101,11 +101,11 @@ class KafkaRequestHandler:
         self._software = ""
         identities = services.identities
         admitted = identities.of_connection(peer)
-        #: That of its certificate, or of clients without credentials, until it proves another identity.
+        #: The session of its certificate, or of a client without credentials, until it proves another identity.
         self._live = identities.begin(admitted, self._ended)
         self._send = send
         self._sasl: SaslSession | None = None
-        #: Known once the client is authenticated, or if nobody has to be.
+        #: The asker, known once the client is authenticated, or at once if clients need not be.
         self._asker: Asker | None = None
         if identities.mechanisms:
             assert identities.logins is not None
@@ -137,7 +137,7 @@ class KafkaRequestHandler:
         return isinstance(error, MalformedMessage)
 
     def closed(self) -> None:
-        """The connection is over."""
+        """Note the end of the connection."""
         if self._live is not None:
             self._live.cancel()
         if self._sasl is not None:
@@ -264,6 +264,6 @@ class KafkaRequestHandler:
 
 
 async def _closed_later(exceeded: QuotaExceeded) -> Closing:
-    """Hold a client that would wait for too long, then close it: no answer of Kafka says so of any request."""
+    """Hold a client that would wait for too long, then close it: Kafka's protocol has no answer for this."""
     await asyncio.sleep(min(exceeded.retry_after, _MOST_HELD))
     return Closing("quota", "quota of a client is used up", {"message": exceeded.message})

@@ -28,7 +28,7 @@ _NAMES: Final[Mapping[int, str]] = {code.value: code.name for code in ErrorCode}
 
 
 class RequestMetrics:
-    """Declares them in the metrics of one broker."""
+    """Counts Kafka requests in the metrics of one broker."""
 
     def __init__(self, metrics: Metrics, apis: Iterable[str] = ()) -> None:
         """``apis`` are shown from now on, with 0."""
@@ -51,7 +51,7 @@ class RequestMetrics:
                 self._requests.add(0, api, error)
 
     def ended(self, api: str, error: str, seconds: float) -> None:
-        """A request ended with this label."""
+        """Count a request that ended with this label."""
         self._requests.counts[api, error] += 1
         self._seconds.of(api).observe(seconds)
 

@@ -69,7 +69,7 @@ READ_ONLY: Final = RowError(
 
 #: The most topics, resources or ACLs that one request may change, as many as records of Kafka's metadata log.
 MOST_CHANGES: Final = 10_000
-#: The answer to each row of a larger one.
+#: The error of each row of a larger request.
 TOO_LARGE: Final = RowError(
     ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation."
 )

@@ -74,7 +74,7 @@ class KafkaServer(ConnectionServer):
         return put_in_force
 
     async def start(self, host: str, port: int) -> tuple[str, int]:
-        """Listen; port 0 is a free one. Returns the address; :exc:`OSError` if it is not to be had."""
+        """Listen; port 0 is a free one. Returns the address. Raises :exc:`OSError` if it is not free."""
         return await self._listen(None, host, port, self._services.options.kafka.advertised)
 
     async def start_tls(self, host: str, port: int) -> tuple[str, int]:

@@ -81,7 +81,7 @@ class Watching:
     #: Called for each update that was sent.
     count_update: Callable[[], None] = field(init=False)
     count_watch: Callable[[str], None] = field(init=False)
-    #: How many are open.
+    #: The number of open watchers.
     open: int = 0
     #: The last update that was written, and its frame for the watchers with one number: clients count from 0 or 1.
     _written: tuple[int, bytes, bytes] = (0, b"", b"")
@@ -207,14 +207,14 @@ class ClientWatchers:
         return WatchJob(client, feeds, self, watcher, request_id, request, topics_hash, is_new=False)
 
     def close_watcher(self, watcher_id: int) -> None:
-        """The client watches no more; one that never was is no error."""
+        """Close a watcher; a number without a watcher is no error."""
         found = self._watchers.pop(watcher_id, None)
         if found is not None:
             self._watching.open -= 1
             found.leave()
 
     def closed(self) -> None:
-        """The connection is over."""
+        """Close all watchers at the end of the connection."""
         self._watching.unread_since.pop(self, None)
         for watcher_id in list(self._watchers):
             self.close_watcher(watcher_id)
@@ -224,7 +224,7 @@ class ClientWatchers:
     def refused(
         self, watcher: Watcher, namespace: NamespaceName, failure: ListingFailed, *, ends: bool
     ) -> None:
-        """A watcher was not opened, or gets no answer; ``ends`` says that there is none any more."""
+        """Report that a watcher was not opened, or gets no answer; with ``ends`` it is closed."""
         if ends and self._watchers.get(watcher.watcher_id) is watcher:
             self.close_watcher(watcher.watcher_id)
         self._watching.refusals.report(self.asker, str(namespace), failure)

@@ -161,7 +161,7 @@ class PulsarCommandHandler:
         return self._watchers is not None and len(self._watchers) > 0
 
     def closed(self) -> None:
-        """The connection is over."""
+        """Note the end of the connection."""
         if self._handshake is not None:
             self._handshake.closed()
         if self._live is not None:
@@ -170,7 +170,7 @@ class PulsarCommandHandler:
             self._watchers.closed()
 
     def _ended(self, why: Ended) -> None:
-        """Clients are authenticated from now on."""
+        """Close a client that was let in without authentication, which is needed from now on."""
         self._sender.send(Closing(*why))
 
     def has_room(self) -> None:

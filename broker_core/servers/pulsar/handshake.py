@@ -122,7 +122,7 @@ class Handshake:
         return self._checked(attempt, partial(self._renewed, data), holds=False)
 
     def closed(self) -> None:
-        """The connection is over."""
+        """Note the end of the connection."""
         self._stop_waiting()
         if self._live is not None:
             self._live.cancel()
@@ -172,7 +172,7 @@ class Handshake:
         self._live = self._admission.live.begin(admitted, self._ended)
 
     def _ended(self, why: Ended) -> None:
-        """The credentials have ended, or are good no more."""
+        """Ask for new credentials, since these have ended or are good no more; close a client that cannot send any."""
         assert self._asker is not None
         if not self._has_refresh:
             self._sender.send(Closing(*why))
@@ -200,7 +200,7 @@ class Handshake:
 
 
 def _refusal(error: Exception) -> Closing:
-    """The end of a client that is not let in. One that has become another principal is closed without a word."""
+    """The end of a client that is not let in. One that has become another principal is closed without an answer."""
     last = b""
     if isinstance(error, AuthenticationFailed):
         last = _FAILED

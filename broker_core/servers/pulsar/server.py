@@ -96,7 +96,7 @@ class PulsarServer(ConnectionServer):
             self._watching.limits = limits
 
     async def start(self, host: str, port: int) -> tuple[str, int]:
-        """Listen; port 0 is a free one. Returns the address; :exc:`OSError` if it is not to be had."""
+        """Listen; port 0 is a free one. Returns the address. Raises :exc:`OSError` if it is not free."""
         return await self._arrivals.listen(host, port, self._connection)
 
     async def start_tls(self, host: str, port: int) -> tuple[str, int]:
@@ -130,7 +130,7 @@ _FRAMES: Final = {
 
 #: Seconds for a client to send CONNECT, to read the answer and to close.
 _DEADLINE: Final = 1.0
-#: Bytes that are read of it.
+#: Bytes that are read from a refused client.
 _MOST: Final = 64 * 1024
 
 

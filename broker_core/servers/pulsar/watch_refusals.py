@@ -58,7 +58,7 @@ class WatchRefusals:
         )
 
     def report(self, asker: Asker, namespace: str, failure: ListingFailed) -> None:
-        """A watch was refused."""
+        """Report a refused watch."""
         is_final = failure.code is ServerError.NotAllowedError
         is_stuck = is_final and cannot_poll(asker.client_version)
         self._count(failure.reason, "stuck" if is_stuck else "polls")

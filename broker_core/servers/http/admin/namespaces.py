@@ -54,7 +54,7 @@ _POLICIES: Final[Mapping[str, Any]] = {
     "properties": {},
     "migrated": False,
 }
-#: How often names are there at once: each alone, which takes some more, and joined.
+#: How many copies of the names are in memory at once: each alone, which takes some more, and joined.
 _COPIES: Final = 4
 #: The body of the tool's request to create a namespace. It is not read.
 _ANY_BODY: Final = Body({"application/json": {"type": "object"}}, 256 * 1024, required=False)

@@ -79,7 +79,7 @@ async def shown_first(
 class HeldAnswer:
     """An answer to one request and the heap permits for it, which the end of ``async with`` gives back.
 
-    Raises :exc:`~broker_core.errors.TooManyRequests` if no permits are to be had.
+    Raises :exc:`~broker_core.errors.TooManyRequests` if there are no permits.
     """
 
     def __init__(self, request: ApiRequest) -> None:

@@ -100,7 +100,7 @@ class WebPages:
 
 
 def _is_followed_link(request: web.Request) -> bool:
-    """Whether the answer takes the place of the page in its tab, or of none."""
+    """Whether the browser follows a link: the answer becomes the page of its tab, which no script can read."""
     headers = request.headers
     return headers.get("Sec-Fetch-Mode") == "navigate" and headers.get("Sec-Fetch-Dest") == "document"
 

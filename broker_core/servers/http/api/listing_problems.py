@@ -102,13 +102,13 @@ def require_filtered(request: ApiRequest, warnings: Sequence[QuestionWarning]) -
 
 
 def warning_headers(warnings: Sequence[QuestionWarning]) -> dict[str, str]:
-    """The header, if there is something to say."""
+    """The header with the warnings, if there are any."""
     texts = _texts(warnings)
     return {WARNINGS: ascii_json(texts)} if texts else {}
 
 
 def warning_members(warnings: Sequence[QuestionWarning]) -> dict[str, Any]:
-    """The member of a JSON object, if there is something to say."""
+    """The member of a JSON object with the warnings, if there are any."""
     texts = _texts(warnings)
     return {"warnings": texts} if texts else {}
 

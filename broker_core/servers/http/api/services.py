@@ -35,12 +35,12 @@ __all__ = [
 ]
 
 _BOUNDS: Final = (1e-3, 2.5e-3, 5e-3, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0, 120.0)
-#: The statuses that are there from the start.
+#: The statuses that the metrics have from the start, with 0.
 _KNOWN: Final = ("200", "304", "400", "401", "403", "404", "503", "504")
 
 
 class HttpMetrics:
-    """Declares them in the metrics of one broker; ``under_way`` are the requests that are answered at this moment."""
+    """Counts requests in the metrics of one broker; ``under_way`` are the requests that are answered at this moment."""
 
     def __init__(self, metrics: Metrics) -> None:
         self.under_way = 0
@@ -127,7 +127,7 @@ class ApiServices:
     check: Callable[[], Awaitable[CheckResult]] | None = None
     #: The rules for pages of this server.
     pages: WebPages = field(default_factory=WebPages)
-    #: One for all servers of a broker.
+    #: The counts of requests, one object for all servers of a broker.
     http_metrics: HttpMetrics = field(default_factory=lambda: HttpMetrics(Metrics()))
 
     @property

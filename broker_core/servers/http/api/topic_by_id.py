@@ -116,7 +116,7 @@ async def _delete(request: ApiRequest) -> web.StreamResponse:
 
 
 class _Gone(PreconditionFailed):
-    """The topic was deleted since it was looked up."""
+    """The topic of a request was deleted since it was looked up."""
 
 
 async def _found(request: ApiRequest, asker: TopicAsker) -> Found:

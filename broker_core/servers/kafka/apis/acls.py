@@ -192,7 +192,7 @@ async def _changed(
 
 
 def _check_known(row: Mapping[str, Any], *names: str) -> None:
-    """Kafka takes a request with a 0 here for none, and closes the connection."""
+    """Close the client if a field with one of these names is 0, as Kafka does."""
     if not all(row[name] for name in names):
         raise CloseClient("an ACL or a filter has UNKNOWN elements")
 

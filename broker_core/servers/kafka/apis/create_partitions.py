@@ -80,7 +80,7 @@ def _now(topic: NamedTopic) -> int:
 
 
 def _check(call: KafkaCall, topic: NamedTopic, row: Fields) -> RowError | None:
-    """The first thing that is wrong, in Kafka's order."""
+    """The first error of a row, in Kafka's order."""
     if topic.error is ErrorCode.INVALID_TOPIC_EXCEPTION:
         return RowError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None)
     if topic.error:
@@ -107,7 +107,7 @@ def _check(call: KafkaCall, topic: NamedTopic, row: Fields) -> RowError | None:
 
 
 def _has_fewer(name: str, count: int) -> Callable[[TopicRecord | None], None]:
-    """Another client may have added partitions by now."""
+    """A check within the transaction that the topic still has fewer partitions: another client may have added some."""
 
     def check(topic: TopicRecord | None) -> None:
         if topic is not None and topic.partitions >= count:
@@ -122,7 +122,10 @@ def _has_fewer(name: str, count: int) -> Callable[[TopicRecord | None], None]:
 
 
 def _wrong_count(name: str, now: int | None, count: int) -> RowError:
-    """``now`` 0: a topic without partitions, which is shown with one; ``None``: the number is not for the client."""
+    """The error of a wrong number of partitions.
+
+    ``now`` is 0 for a topic without partitions, which is shown with one, and ``None`` if the client may not know it.
+    """
     if now is None:
         return RowError(ErrorCode.INVALID_PARTITIONS, f"{count} would not be an increase.")
     if now == count:

@@ -166,7 +166,7 @@ class _Topics:
 
 
 def _is_still(topic_id: uuid.UUID) -> Callable[[TopicRecord | None], None]:
-    """The name may be that of another topic by now."""
+    """A check within the transaction that the name is still that of the found topic."""
 
     def check(record: TopicRecord | None) -> None:
         if record is None or record.topic_id != topic_id:

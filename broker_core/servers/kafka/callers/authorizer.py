@@ -93,7 +93,7 @@ class Authorizer:
         self._always = bool(self._super_users or self._everyone)
         self._stored = False
         self._known: dict[NamespaceName, _Known] = {}
-        #: Before any were read.
+        #: The rules before any ACLs were read.
         self._none = AclRules((), super_users=self._super_users, everyone=self._everyone and reader is None)
 
     @property

@@ -73,7 +73,7 @@ class ClientIdentities:
         return not self.mechanisms
 
     def close(self) -> None:
-        """No client is served any more."""
+        """Verify no credentials any more."""
         if self.logins is not None:
             self.logins.close()
 

@@ -96,7 +96,7 @@ class _RelayedChange:
     relay: AnswerLater | None = None
     #: Makes the answer if the deciding node cannot be asked; by default a row for each thing.
     refused: Refused | None = None
-    #: The code of it, by which clients try again.
+    #: The error code of that answer, at which clients try again.
     again: ErrorCode = ErrorCode.NOT_CONTROLLER
     #: Whether the things exist already, so that a hidden one counts as missing.
     are_there: bool = True
@@ -415,7 +415,7 @@ def _guarded(
     none: Refused,
     code: ErrorCode = _OF_CLUSTER,
 ) -> HandlerRow:
-    """The row of an API about things of no topic."""
+    """The row of an API whose requests concern no topics."""
     later = partial(guarded, relay, code, none, action)
     return HandlerRow(api, partial(audited, action, later, results, none))
 

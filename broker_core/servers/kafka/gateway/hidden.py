@@ -135,7 +135,7 @@ async def guarded(
     action: Action | None,
     call: KafkaCall,
 ) -> Fields:
-    """A handler for things of no topic: a client that :meth:`.KafkaCall.refusal` refuses gets ``none``."""
+    """A handler of requests that concern no topics: a client that :meth:`.KafkaCall.refusal` refuses gets ``none``."""
     refused = await call.refusal(code, action)
     return await later(call) if refused is None else none(call, refused)
 

@@ -141,19 +141,19 @@ async def _page_of_named(call: KafkaCall, rows: RawRows) -> Fields | None:
 
 
 async def _all_topics(call: KafkaCall) -> Fields:
-    """All topics, from the snapshot of the cluster; and the nodes that one of them names now."""
+    """All topics, from the snapshot of the cluster, with the current nodes."""
     answer = await (_nodes(call) if call.version else _nodes_alone(call))
     return answer | {"topics": await _listed(call, _family(call))}
 
 
 async def _nodes_alone(call: KafkaCall) -> Fields:
-    """The nodes for version 0, in which no topics would be all of them."""
+    """The nodes alone, for version 0, in which a request without topics asks for all of them."""
     nodes = (await nodes_now(call)).nodes.values()
     return await with_nodes(call, {"brokers": [{"node_id": node.id, "rack": node.rack} for node in nodes]})
 
 
 async def _nodes(call: KafkaCall) -> Fields:
-    """An answer without topics, with the nodes that one of them names now, or named at the first page of a pass."""
+    """An answer without topics, with the current nodes, or those of the first page of a pass."""
     nothing = {**call.body, "topics": [], "allow_auto_topic_creation": False}
     return await with_nodes(
         call, await of_pass(METADATA, partial(ask, api=METADATA), replace(call, body=nothing, size=0))

@@ -61,7 +61,7 @@ __all__ = [
     "without_lost",
 ]
 
-#: Makes the answer to a request that is refused, of its error.
+#: Makes the answer to a refused request from its error.
 Refused: TypeAlias = Callable[[KafkaCall, RowError], Fields]
 
 #: Bytes of memory for each byte of a large answer while the places of its rows are found, which stay bytes.
@@ -74,9 +74,9 @@ _MOST_MS: Final = 15_000
 _MOST_SECONDS: Final = 18.0
 #: Types of resources of configs that are of one node.
 _OF_NODES: Final = frozenset({ConfigResourceType.BROKER, ConfigResourceType.BROKER_LOGGER})
-#: Their answers name topics, which are noted.
+#: APIs whose answers name topics, which are noted.
 _LOOKED_AT: Final = frozenset({METADATA, DESCRIBE_TOPIC_PARTITIONS})
-#: Topics are named inside their rows, in which some may be hidden.
+#: APIs whose answers name topics inside their rows, some of which may be hidden.
 _LOOKED_INTO: Final = frozenset({CONSUMER_GROUP_DESCRIBE, DESCRIBE_GROUPS, DESCRIBE_TRANSACTIONS})
 
 
@@ -301,7 +301,7 @@ def lost_nodes(call: KafkaCall) -> frozenset[int]:
 
 
 def without_lost(call: KafkaCall, rows: list[Fields]) -> list[Fields]:
-    """A node's rows of topics, with nodes that have no port as those that are down."""
+    """A node's rows of topics, with nodes without a port shown as nodes that are down."""
     lost = lost_nodes(call)
     if not lost:
         return rows
@@ -318,7 +318,7 @@ def _without(part: Fields, lost: frozenset[int]) -> Fields:
 
 
 async def nodes_now(call: KafkaCall) -> Cluster:
-    """The nodes that one of them names now. Raises :exc:`~..call.CloseClient`."""
+    """The current nodes, as one of them gives them. Raises :exc:`~..call.CloseClient`."""
     with or_close():
         return await front_of(call).cluster.refresh()
 

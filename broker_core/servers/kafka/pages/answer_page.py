@@ -96,7 +96,7 @@ class AnswerPage:
         self.whole: WholeAnswer | None = None
 
     def whole_of(self, fields: Fields) -> WholeAnswer | None:
-        """The kept answer that these fields are."""
+        """The kept answer that has these fields; ``None`` if they are another answer's."""
         return None if self.whole is None or self.whole.fields is not fields else self.whole
 
     def note(self, name: str | None, topic_id: uuid.UUID) -> None:
@@ -122,7 +122,7 @@ class AnswerPage:
         self.left = left
 
     def begin_anew(self, start: UnitPlace) -> None:
-        """Have nothing yet, and begin at another place."""
+        """Empty the page, and begin it at another place."""
         self.start, self.following, self.left = start, None, self.limit
 
     def for_node(self, names: Collection[str]) -> Fields:

@@ -67,7 +67,7 @@ class KeptAnswers(Generic[_Any]):
 
     def __init__(self, max_age: float) -> None:
         self.max_age = max_age
-        #: Each answer, and what ends its time, which would hold it if it were let go before.
+        #: Each answer with the timer that drops it; one dropped before has its timer cancelled, which refers to it.
         self._kept: dict[Hashable, tuple[_Any, asyncio.TimerHandle]] = {}
         #: Differs after each change: an answer that was asked for before a change is not kept after it.
         self.mark = 0

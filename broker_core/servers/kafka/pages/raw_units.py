@@ -94,7 +94,7 @@ class RawUnits:
             slots = [each[order] for each in slots]
         self.rows: Final = rows
         self._shape = shape
-        #: By the field of the cursor, in the order of the units.
+        #: The column of each field of the cursor, in the order of the units.
         self._columns = columns
         #: By level the row of each unit, -1 for one that stands for an empty row above.
         self._slots = slots

@@ -120,7 +120,7 @@ class KafkaCall(Caller):
 
     @property
     def passes_now(self) -> bool:
-        """Whether no gate is asked about each topic, so that those which the client may list it may look up too."""
+        """Whether no gate decides about single topics, so that the client may look up each topic that it may list."""
         return self.services.pipeline.passes_now(self.asker, self.namespace)
 
     def topic(self, name: str) -> TopicName:

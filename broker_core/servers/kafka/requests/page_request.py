@@ -131,8 +131,10 @@ class _Decoded:
         return iter([list(chain(*units[low : low + most])) for low in range(0, len(units), most)] or [[]])
 
     def _unsplit(self, items: Sequence[Item]) -> Callable[[Item], Any]:
-        """The key of items that are asked for at once: all below a row that may have an error of its own, which is
-        answered as often as the row was asked for, if there are two of one name.
+        """A function that gives equal keys to the items that must be asked for at once.
+
+        They are those below rows of one name, if there are several and each may have an error of its own: a node
+        answers it as often as the row was asked for.
         """
         refused = self._shape.refused
         if refused is None or refused + 1 == len(self._shape.requested):
@@ -154,7 +156,7 @@ class _Decoded:
         return len(shape.order_of(item.place.key, item.place.topic_id, fields[:named]))
 
     def ahead(self, part: Sequence[Item]) -> None:
-        """None is kept."""
+        """``None``: no answer is kept."""
 
     def keep(self, part: Sequence[Item], fields: Fields, began: float, mark: int) -> None:
         """Keep nothing."""
@@ -270,7 +272,7 @@ class _Bytes:
 
     @cached_property
     def _question(self) -> Hashable:
-        """All that is asked besides the rows; ``None``: nothing can be."""
+        """The key of the question without its rows; ``None`` if the client's identity is not known."""
         call, front = self._call, self._call.services.front
         assert front is not None
         rest = {**call.body, self._own.answered[0].array: None}

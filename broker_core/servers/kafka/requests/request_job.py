@@ -27,7 +27,7 @@ _MOST_THROTTLED: Final = 30.0
 
 
 class RequestJob:
-    """One at a time on a connection: Kafka's answers are in the order of the requests.
+    """The job of one request; a connection has one at a time: Kafka's answers are in the order of the requests.
 
     ``begun`` is the handler's coroutine, if it was called already. ``read`` reads the body of a large request, in a
     thread, since its elements may take a second; unless it ``is_quick``: two threads would wait for each other.

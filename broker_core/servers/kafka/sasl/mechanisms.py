@@ -16,7 +16,7 @@ from broker_core.settings import KafkaMechanism
 
 __all__ = ["Accepted", "Exchange", "MechanismUnusable", "SaslRefused", "check_mechanisms", "exchange_of"]
 
-#: Kafka's texts.
+#: Kafka's texts for refused clients.
 _BAD: Final = "Authentication failed: Invalid username or password"
 _OTHER_AUTHZID: Final = (
     "Authentication failed: Client requested an authorization id that is different from username"

@@ -124,7 +124,7 @@ class SaslSession:
         return True
 
     def versions_sent(self) -> None:
-        """The client has the answer to its ApiVersions; a second one is not for strangers."""
+        """Note that ApiVersions was answered: an unauthenticated client gets one such answer."""
         if self._state is _State.BEGIN:
             self._state = _State.HANDSHAKE
 
@@ -145,7 +145,7 @@ class SaslSession:
         return Awaited(partial(self._step, token, _bare_frame))
 
     def closed(self) -> None:
-        """The connection is over."""
+        """Note the end of the connection."""
         if self._live is not None:
             self._live.cancel()
         sessions = self._admission.sessions
@@ -220,7 +220,7 @@ class SaslSession:
         return max(1, int((principal.expires_at - time.time()) * 1000))
 
     def _is_still_valid(self) -> bool:
-        """Whether the mechanism by which the client was let in is one still."""
+        """Whether the mechanism by which the client was let in is still enabled."""
         return self._mechanism in self._mechanisms()
 
     def _ended(self, why: Ended) -> None:

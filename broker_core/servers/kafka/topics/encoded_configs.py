@@ -44,7 +44,7 @@ class EncodedConfigs:
         """Use these defaults from now on."""
         self._broker = broker
         self._created = _Form(_encode_created, broker)
-        #: By version, synonyms, documentation.
+        #: The encodings for DescribeConfigs, by version, synonyms and documentation.
         self._described: dict[tuple[int, bool, bool], _Form] = {}
 
     def created(self, configs: Mapping[str, str]) -> Encoded:

@@ -49,7 +49,7 @@ class EventRenderer:
         return (chunk_of(changed_text(change.added, change.removed, change.event_id)),)
 
     def recreated(self, names: Selection, event_id: str) -> tuple[bytes, ...]:
-        """The events of names that are other topics now: each goes, and comes."""
+        """The events of recreated topics: each name is removed, and added."""
         gone = b"".join(event_text("removed", b'{"items":[%s]}' % _items(part)) for part in _parts(names))
         return (chunk_of(gone + changed_text(names, names.range(0, 0), event_id)),)
 

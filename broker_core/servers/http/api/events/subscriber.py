@@ -76,7 +76,7 @@ class Subscriber:
         return frame
 
     def lag(self) -> None:
-        """All topics have to be sent anew."""
+        """Note that all topics have to be sent anew."""
         self.begin_anew()
         self.lags = True
         self.woken.set()
@@ -118,9 +118,9 @@ class Subscriber:
         """Do nothing: the stream has not waited."""
 
     def select_by_properties(self) -> None:
-        """A stream has the properties of its request."""
+        """Do nothing: a stream has the properties of its request."""
 
     def close(self) -> None:
-        """End the stream without a word: the client comes back, if it likes."""
+        """End the stream without an event: the client may connect again."""
         self.is_closed = True
         self.woken.set()

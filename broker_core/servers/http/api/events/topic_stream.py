@@ -151,7 +151,7 @@ class _TopicStream:
             await self._write(HEARTBEAT)
 
     async def _say_whether_it_watches(self) -> None:
-        """At the begin, and when that becomes otherwise."""
+        """Send whether changes are watched, at the begin and whenever that changes."""
         period = self._feed.period(self._request.asker)
         if period != self._written_period:
             self._written_period = period

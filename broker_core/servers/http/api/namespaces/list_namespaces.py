@@ -205,7 +205,7 @@ class _NamespaceNames(Protocol):
 
 
 class _Names:
-    """Names in order, of which nothing else is known."""
+    """Names in order, without any facts about them."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names = names
@@ -219,7 +219,7 @@ class _Names:
 
 
 class _WithNamespace:
-    """Another source, and one more name."""
+    """The names of another source, and one more."""
 
     def __init__(self, source: _NamespaceNames, name: str) -> None:
         self._source = source
@@ -382,7 +382,7 @@ def _item(name: str, source: str, count: NamespaceCount | None) -> str:
 
 
 def mode_counts(persistent: int, non_persistent: int) -> dict[str, int]:
-    """The members of :class:`ModeCounts`, of how many names each domain has."""
+    """The members of :class:`ModeCounts`, from the number of names of each domain."""
     return {
         "persistent": persistent,
         "non_persistent": non_persistent,

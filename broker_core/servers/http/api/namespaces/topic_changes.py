@@ -31,9 +31,9 @@ __all__ = ["operations"]
 _LONGEST_WAIT: Final = 30
 #: Seconds after which a plugin's log is asked again, which reports nothing itself.
 _AGAIN: Final = 5.0
-#: Bytes of JSON that the changes of one version take at the most: with more of them to list anew costs no more.
+#: Bytes of JSON that the changes of one version take at the most: a new listing costs no more.
 _MOST_ALONE: Final = 24 * MOST_BYTES
-#: How often the changes are there at once while they are read and made into JSON.
+#: How many copies of the changes are in memory at once while they are read and made into JSON.
 _COPIES: Final = 4
 
 

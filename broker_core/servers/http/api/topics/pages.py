@@ -126,7 +126,7 @@ class PageQuestion:
         return replace(self, page=Page(None, self.most))
 
     def of(self, question: ListingRequest) -> ListingRequest:
-        """The question with that."""
+        """The question with this page and these details."""
         return question if self.is_plain else replace(question, page=self.page, wants=frozenset(self.columns))
 
 

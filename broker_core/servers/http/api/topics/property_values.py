@@ -1,4 +1,4 @@
-"""``.../properties`` and ``.../properties/{key}`` of a namespace: which there are, and their values, with counts."""
+"""``.../properties`` and ``.../properties/{key}`` of a namespace: the keys and their values, with counts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from broker_core.servers.http.api.topics.listing_answer import answer_to
 
 __all__ = ["operations"]
 
-#: How often the values are there at once while they are counted: taken, grouped, put in order, and filtered.
+#: Copies of the values that are in memory at once while they are counted: taken, grouped, in order, and filtered.
 _COPIES: Final = 4
 
 

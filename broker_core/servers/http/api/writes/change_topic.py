@@ -41,10 +41,10 @@ from broker_core.service import TopicEditor
 
 __all__ = ["NAMESPACE_VERSION", "operations"]
 
-#: The header of each change: the version of the namespace then.
+#: The header of the answer to a change, with the version of the namespace after it.
 NAMESPACE_VERSION: Final = "Namespace-Version"
 
-#: Properties, each character of which may be escaped.
+#: Bytes of a body: the largest properties, each character of which may be escaped.
 _MOST_BYTES: Final = 8 * MAX_PROPERTIES_BYTES
 _MERGE_PATCH: Final = "application/merge-patch+json"
 _JSON: Final = "application/json"
@@ -236,7 +236,7 @@ def _topic_of_path(request: ApiRequest) -> tuple[TopicName, TopicEditor]:
 async def _changed_if_there(
     request: ApiRequest, changes: TopicEditor, topic: TopicName, decide: Decide
 ) -> TopicWrite:
-    """A topic that is not there is a 404, whatever the conditions."""
+    """A change of an existing topic: for a missing one it raises the error 404, whatever the conditions."""
 
     def require(there: TopicRecord | None) -> None:
         if there is not None:
@@ -248,7 +248,9 @@ async def _changed_if_there(
 async def _said(
     request: ApiRequest, write: TopicWrite, status: int = 200, headers: dict[str, str] | None = None
 ) -> web.Response:
-    """The topic as it is now, if the client may list it: otherwise a change of nothing would read it."""
+    """The answer with the changed topic; only its name if the client may not list it, since an empty change would
+    show it otherwise.
+    """
     record = write.after
     assert record is not None
     content = TopicObject.of(record, write.version).content()
