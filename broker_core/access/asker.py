@@ -26,7 +26,7 @@ __all__ = [
     "same_address",
 ]
 
-#: The transport of the operator's own socket, which no client reaches: an asker by it is a super role.
+#: The transport name of the operator's own socket, which no client reaches: its askers have a super role.
 OPERATOR: Final = "operator"
 
 

@@ -33,7 +33,7 @@ P = ParamSpec("P")
 
 #: The actions that a rule may allow.
 RULE_ACTIONS: Final[tuple[str, ...]] = get_args(RuleAction)
-#: The actions of the rules of which one is enough, by the actions of gates (``access.ACTIONS``), and ``monitor``:
+#: For each action of gates (``access.ACTIONS``), and ``monitor``, the actions of rules of which any one is enough:
 #: ``list`` sees topics and their details, ``lookup`` finds the server of a topic, ``admin`` changes, and ``monitor``
 #: looks at the server, as ``admin`` does.
 RULES_OF: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
@@ -365,7 +365,7 @@ class _Scope:
         return self.allows_rest or self.allowed.matches(topic)
 
     def why(self, topic: str | None, *, allowed: bool) -> str:
-        """The rule that decides about a topic, or about some; and by number the rules that deny some of these."""
+        """The rule that decides about a topic, or about some topics, and the numbers of those that deny some."""
         denying = [rule for rule in self._rules if rule.denies]
         if topic is not None:
             about = [rule for rule in self._rules if rule.topics is None or rule.topics.matches(topic)]

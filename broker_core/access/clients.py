@@ -218,7 +218,7 @@ class Clients:
 
 @dataclass(frozen=True, slots=True)
 class ClientFilter:
-    """The clients that an operator means; each part that is given must hold.
+    """Filter of connected clients; a client must match each part that is given.
 
     ``role`` is the connection's or the principal of its proxy, and ``namespace`` one with a request of the last minute;
     in both, ``*`` stands for any text. ``address`` is ``HOST``, ``HOST:PORT`` or a network such as ``192.0.2.0/24``.

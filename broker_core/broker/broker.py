@@ -49,7 +49,7 @@ class ProtocolServer(live_parts.Limited, Protocol):
     """The server of one protocol, with the addresses of one table of the settings."""
 
     async def start(self, host: str, port: int) -> tuple[str, int]:
-        """Listen; port 0 is a free one. Returns the address; :exc:`OSError` if it is not to be had."""
+        """Listen; port 0 is a free one. Returns the address. Raises :exc:`OSError` if it is not free."""
 
     async def start_tls(self, host: str, port: int) -> tuple[str, int]:
         """Listen for clients over TLS besides; the server has been started."""
@@ -199,7 +199,7 @@ class Broker:
         return server
 
     async def _listen(self) -> None:
-        """Listen at the addresses of all servers. Raises :exc:`ListenError` with each that is not to be had."""
+        """Listen at the addresses of all servers. Raises :exc:`ListenError` with each that is not free."""
         problems = []
         for name, server in self._servers.items():
             table = getattr(self.settings, name)

@@ -30,7 +30,7 @@ __all__ = ["ClusterUnusable", "KafkaGateway", "NamespaceTaken", "check_namespace
 _DEFAULT_PORT: Final = 9092
 #: Seconds that the brokers of Pulsar have to list the namespace.
 _LOOK: Final = 2.0
-#: Seconds that the nodes of other settings have to take the gateway for what it is.
+#: Seconds that the nodes in changed settings have to answer, before these settings are used.
 _ANSWER: Final = 5.0
 _log = structlog.get_logger(__name__)
 

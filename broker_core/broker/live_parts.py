@@ -76,7 +76,7 @@ def show_reloads(metrics: Metrics, live: LiveSettings, reloads: Reloads) -> None
 
 
 class Limited(Protocol):
-    """A server that has limits."""
+    """A server whose limits can be changed while it runs."""
 
     def limit(self, limits: LimitsSettings, connections: int | None) -> None:
         """Set other limits, and at most ``connections``."""

@@ -67,10 +67,10 @@ _log = structlog.get_logger(__name__)
 
 #: Namespaces read or moved at a time: until it is a snapshot, each needs memory besides its permits.
 _LOADS: Final = 2
-#: Bytes of a change, of a few chunks, that begins before its size is known, and how many reads may begin so.
+#: Bytes of permits for a read or a small move that begins before its size is known, and how many may begin so.
 _ROOM: Final = 8 * 1024 * 1024
 _AT_ONCE: Final = 4
-#: Seconds for which an outdated snapshot may stay while no request concerns the changes since.
+#: Seconds for which an outdated snapshot may stay while the changes since concern no request.
 _SOON: Final = 0.1
 
 

@@ -134,7 +134,7 @@ def load_snapshot(
     return snapshot
 
 
-#: Bytes of a snapshot that is read beside large ones, however many they are.
+#: Bytes of a snapshot up to which it is read at once, however many large ones are being read.
 SMALL: Final = 1024 * 1024
 #: Topics of a namespace that the event loop reads itself, and bytes of its snapshot.
 _FEW: Final = 128

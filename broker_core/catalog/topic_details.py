@@ -34,7 +34,7 @@ _PAIRS_SCHEMA: Final = pa.schema(
 
 
 class _Column(NamedTuple):
-    """A column that can be requested: its SQL, its type in JSON, and what makes it of the values that were read."""
+    """A column that can be requested: its SQL, its type in JSON, and the function that makes it of the values read."""
 
     sql: str
     read: pa.DataType

@@ -6,7 +6,7 @@ from typing import Final
 
 __all__ = ["TITLE", "examples"]
 
-#: What stands above the examples.
+#: The heading of the examples.
 TITLE: Final = "Examples"
 
 

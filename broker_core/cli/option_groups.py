@@ -22,7 +22,7 @@ _BUILDERS: Final[dict[str, Callable[..., object]]] = {}
 
 
 def option_group(kind: type | str, build: Callable[..., object]) -> None:
-    """Let parameters annotated with ``kind``, which is no dataclass of options, stand for those of ``build``.
+    """Let each parameter annotated with ``kind`` stand for the options of ``build``, a function that makes its value.
 
     ``kind`` is a type, or ``module.name`` of a type that is too expensive to import for every command line.
     """
@@ -30,7 +30,7 @@ def option_group(kind: type | str, build: Callable[..., object]) -> None:
 
 
 def expanded(parameters: list[inspect.Parameter], prefix: str = "") -> list[inspect.Parameter]:
-    """The parameters, each group replaced by its own ones, all by keyword and under names that no other one has."""
+    """The parameters, each group replaced by its own parameters, all keyword-only and with unique names."""
     shown: list[inspect.Parameter] = []
     for parameter in parameters:
         name, build = f"{prefix}{parameter.name}", _builder(parameter)

@@ -46,7 +46,7 @@ _FIRST_RETRY: Final = 1.0
 _LONGEST_RETRY: Final = 15.0
 #: Names; larger answers are compared in a thread.
 _INLINE: Final = 5_000
-#: Updates of a watch that may wait, and misfits in a row after which it is given up.
+#: Updates of a watch that may wait, and updates in a row with another hash after which it is given up.
 _WAITING: Final = 10_000
 _MISFITS: Final = 5
 

@@ -22,7 +22,7 @@ T = TypeVar("T")
 #: Seconds after which a question is asked beside an equal one that has no answer yet.
 PATIENCE: Final = 1.0
 
-#: Asks for one of the askers; the number says for how many. Its error is raised for each of them.
+#: Asks with the parts of one caller, for so many callers with an equal question; each of them gets its error.
 Ask: TypeAlias = Callable[[P, int], Awaitable[T]]
 
 

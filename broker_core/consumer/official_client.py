@@ -17,7 +17,7 @@ from broker_core.client import ClientTls, Credentials
 __all__ = ["check_subscribe_options", "official_client"]
 
 _log = logging.getLogger("broker_core.consumer")
-#: Options of the official `subscribe` that the consumer sets itself, with what to say instead.
+#: Options of the official `subscribe` that the consumer sets itself, with the argument to use instead.
 _OWN: Final = {
     "topic": "topics_pattern",
     "subscription_name": "subscription_name",

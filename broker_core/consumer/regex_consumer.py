@@ -348,7 +348,7 @@ class RegexConsumer(LoopBound):
             self._running.resize()
 
     def _not_followed(self, following: asyncio.Task[None]) -> None:
-        """Raise for callers of receive, which would wait for topics that nothing looks for."""
+        """End the queue of messages if following topics failed: callers of receive get the error instead of waiting."""
         if not following.cancelled() and (error := following.exception()) is not None:
             _log.error("the topics of %s are not followed any more", self._discovery.pattern, exc_info=error)
             self._running.ready.end(error)

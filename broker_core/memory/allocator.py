@@ -15,14 +15,14 @@ from typing import Final
 
 __all__ = ["keep_freed_memory"]
 
-#: Of ``malloc.h``.
+#: The parameters of mallopt in ``malloc.h``.
 _M_TRIM_THRESHOLD: Final = -1
 _M_MMAP_THRESHOLD: Final = -3
 _M_ARENA_MAX: Final = -8
 #: Free bytes at the end of the heap that are kept, and pieces that are a mapping of their own, given back at once.
 _KEPT: Final = 16 * 1024 * 1024
 _MAPPED: Final = 4 * 1024 * 1024
-#: Variables by which an operator may have chosen.
+#: Environment variables by which an operator may have chosen other values.
 _CHOSEN: Final = (
     "MALLOC_TRIM_THRESHOLD_",
     "MALLOC_MMAP_THRESHOLD_",
@@ -32,7 +32,7 @@ _CHOSEN: Final = (
 
 
 def keep_freed_memory(environment: Mapping[str, str] = os.environ) -> bool:
-    """Keep freed memory, unless the environment says how much; returns whether: only glibc has a choice."""
+    """Keep freed memory, unless the environment says how much; returns whether it is kept, which only glibc can do."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is None or any(name in environment for name in _CHOSEN):
         return False

@@ -149,7 +149,7 @@ class Permits:
             raise permits_refused("direct", error) from None
 
     def is_unkept(self, listing: object) -> bool:
-        """Whether a listing is served to the requests of now, and in the way of others if it is held any longer."""
+        """Whether a listing is not kept: holding it longer than the current requests takes memory from others."""
         held = self.leases.held(listing)
         return isinstance(held, Permit) and held.budget is self.unkept
 

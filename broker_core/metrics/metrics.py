@@ -194,7 +194,7 @@ class Metrics(Collector):
             "reason",
             known=REFUSALS,
         )
-        #: Called with their number.
+        #: Called with the number of ignored properties.
         self.ignored_properties = self.counter(
             "ignored_properties",
             "Properties in requests that select nothing, since catalog.property_keys does not name them.",

@@ -202,9 +202,9 @@ class ReusableAnswer:
     changed: bool
     plan: str
     warnings: tuple[QuestionWarning, ...] | None = None
-    #: What it is counted under: made once, since it is counted for each watcher that asks.
+    #: The key of its question's count: made once, since it is counted for each watcher that asks.
     key: QuestionKey = field(init=False)
-    #: It is no former answer, and shows all of its topics (see :class:`Answer`).
+    #: Always ``None``: it is no former answer, and shows all of its topics (see :class:`Answer`).
     stale: ClassVar[None] = None
     shown: ClassVar[None] = None
 

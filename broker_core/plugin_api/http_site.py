@@ -44,7 +44,7 @@ class HttpRequest:
     body: Any = None
 
 
-#: What answers a route: JSON as plain values, or the bytes of the answer. Sync or async.
+#: Answers a route with plain values, which are sent as JSON, or with bytes. Sync or async.
 Handler: TypeAlias = Callable[[HttpRequest], Any | Awaitable[Any]]
 
 

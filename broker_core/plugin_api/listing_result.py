@@ -279,7 +279,7 @@ class PolledLister:
     """Base of listers that report no changes: followers ask again from time to time."""
 
     def place(self, namespace: NamespaceName, asker: Asker) -> Hashable | None:  # noqa: ARG002
-        """The namespace: one listing is for all."""
+        """The namespace: all clients have one listing of it."""
         return namespace
 
     def follow(self, namespace: NamespaceName, mode: Mode, asker: Asker) -> Callable[[], None]:  # noqa: ARG002

@@ -44,7 +44,7 @@ _SECRET: Final = _words(
     "password passwd passphrase passcode pass pwd pw psk secret token credential cred auth authorization "
     "bearer jwt cookie jaas signature sig sas hmac otp salt seed mnemonic pin session"
 )
-#: The same for words written together: ``accesskey``, ``dbpassword``, ``basicauth``.
+#: The end of a secret's name whose words are written together: ``accesskey``, ``dbpassword``, ``basicauth``.
 _SECRET_END: Final = re.compile(
     r"(?:password|passwd|passphrase|secret|token|credential|authorization|bearer|jaas|basicauth|userinfo|"
     r"(?:api|access|secret|private|signing|auth|shared|master|account|encryption|storage|service)key)s?$"
@@ -204,14 +204,14 @@ def _shown_pair(found: re.Match[str], *, value: bool) -> str:
 
 
 def shown(text: str) -> str:
-    """Text of a client as a line may have it: its beginning, without credentials."""
+    """Text of a client for a line of the log: its beginning, without credentials."""
     if len(text) > LONGEST_TEXT:
         return shown(text[:LONGEST_TEXT]) + "…"
     return without_credentials(text, value=True)
 
 
 def shown_each(texts: Sequence[str]) -> Sequence[str]:
-    """Many texts as a line may have them. They are mostly names: one look is enough to know that all may be shown."""
+    """Many texts of clients for a line of the log; most are names, and one look finds that all may be shown."""
     together = "".join(texts)
     if (
         max(map(len, texts), default=0) <= LONGEST_TEXT

@@ -441,7 +441,7 @@ def _plain_by_name(question: TopicAsker, topic: TopicName, row: tuple[TopicRecor
 
 
 def _plain_by_id(question: TopicAsker, record: TopicRecord | None) -> Found:
-    """Decide by id, if neither rules and gates nor masks are asked: by name, for topics that there are."""
+    """Decide by id, if neither rules and gates nor masks are asked: by name, for topics that exist."""
     if record is None or not question.is_about(record.name) or not question.may_exist(record.name):
         return Found(None)
     return _plain_by_name(question, record.name, (record, record.partitions))

@@ -17,7 +17,7 @@ __all__ = ["LONGEST_PASSWORD", "SHORTEST_PASSWORD", "check_password", "check_use
 
 #: Bytes of a password, at most.
 LONGEST_PASSWORD: Final = 512
-#: Characters of one that is not guessed in a day by a machine that has the catalogue.
+#: The fewest characters of a password: a machine that has the catalogue does not guess one within a day.
 SHORTEST_PASSWORD: Final = 8
 
 

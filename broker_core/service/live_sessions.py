@@ -63,9 +63,9 @@ class LoginAttempt:
     has_waited: bool = False
     #: The keys of the catalogue's user that the client has proven to know.
     stored: frozenset[bytes] = field(default=frozenset(), repr=False)
-    #: Of the live sessions, before its credentials were looked at.
+    #: The generation of the live sessions before its credentials were looked at.
     generation: int = -1
-    #: Whether not this server has verified the credentials, but the cluster that it is the gateway of.
+    #: Whether the cluster behind this gateway has verified the credentials, and not this server.
     elsewhere: bool = False
 
 
@@ -291,7 +291,7 @@ def _keys_of(users: Callable[[], Iterable[ScramRow]]) -> _Keys:
 _LOOK: Final = 1.0
 #: Seconds that due callbacks may take in one turn of the event loop.
 _SLICE: Final = 0.002
-#: Cancelled ones are kept until they are half of all, if there are more than so many.
+#: Cancelled callbacks are kept until they are half of all, if there are more than so many.
 _FEW: Final = 64
 
 

@@ -62,7 +62,7 @@ class Logins:
         if users is not None:
             admission.live.users = users.kafka_users
         self._threads = PasswordThreads[frozenset[bytes]]()
-        #: Of this process alone: names the passwords under check, and stands for the secret of decoys if none is
+        #: A key of this process alone: it names the passwords under check, and makes decoys if no secret for them is
         #: stored.
         self._key = os.urandom(32)
 

@@ -33,7 +33,7 @@ _LOOK_AGAIN: Final = 1.0
 _MOST_KNOWN: Final = 8192
 #: The share of the last answer in what the next one is taken to have.
 _WEIGHT: Final = 0.25
-#: Seconds that are none: sums of fractions are not exact.
+#: Fewer seconds than these count as none: sums of fractions are not exact.
 _NOTHING: Final = 1e-6
 _WAIT_BOUNDS: Final = (0.001, 0.01, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0)
 

@@ -36,7 +36,7 @@ _PLACES: Final = 4
 _BLOCK: Final = 1024 * 1024
 #: The most bytes a second of a body: the event loop has other connections.
 _RATE: Final = 100 * 1024 * 1024
-#: A body takes so many seconds at the most, and a second for so many bytes.
+#: Seconds in which a body has to arrive, and the bytes for each of which it has a second more.
 _SECONDS: Final = 60.0
 _SLOWEST: Final = 16 * 1024
 #: Bytes that are read at a time: some 700 topics, which take a millisecond.

@@ -16,7 +16,7 @@ __all__ = ["file_layer", "table_of_broken"]
 
 #: Bytes of a settings file, some ten thousand rules: reading it must not hold a server that runs up for long.
 _MOST: Final = 2 * 1024 * 1024
-#: Seconds in which whatever writes a file writes the rest of it, and how often that is awaited.
+#: Seconds without a write after which a file counts as written, and how often it is read again until then.
 _WRITTEN_WITHIN: Final = 0.1
 _LOOKS: Final = 30
 

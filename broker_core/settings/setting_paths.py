@@ -94,8 +94,8 @@ _KINDS: Final = dict(_kinds(Settings))
 #: The settings that are lists: a variable of theirs is split.
 LISTS: Final = frozenset(path for path, kind in _KINDS.items() if getattr(kind, "__origin__", None) is tuple)
 
-#: The settings that name a file: a relative path has a folder that it is taken from.
+#: The settings that name a file: a relative path is resolved against a folder.
 FILES: Final = frozenset(path for path, kind in _KINDS.items() if Path in (kind, *get_args(kind)))
 
-#: The settings with the place of a key: a relative path in ``file:PATH`` has such a folder too.
+#: The settings with the place of a key: a relative path in ``file:PATH`` is resolved against a folder too.
 KEY_SOURCES: Final = frozenset(path for path, kind in _KINDS.items() if KeySource in (kind, *get_args(kind)))

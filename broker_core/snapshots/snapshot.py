@@ -27,7 +27,7 @@ __all__ = ["Snapshot", "SnapshotChanges"]
 _MOVED: Final = 16 * 1024
 #: Bytes that a name which came by a change is taken to need in all columns.
 _MOVED_NAME: Final = 512
-#: Of more changed names it is not looked up which chunks they are in.
+#: If more names than this changed, their chunks are not looked up.
 _LOOKED_UP: Final = 64
 #: A change takes as long as reading so many names.
 _CHANGED_PART: Final = 8

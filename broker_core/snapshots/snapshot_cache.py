@@ -35,7 +35,7 @@ P = TypeVar("P", bound=Hashable)
 R = TypeVar("R")
 _Key: TypeAlias = tuple[P, Mode]
 
-#: The part of the budget from which on it is looked first whether enough can become free.
+#: The part of the budget above which a demand first checks whether dropping others would free enough.
 _LARGE: Final = 16
 #: Namespaces that did not fit, which are remembered so that it is logged once.
 _MOST_WARNED: Final = 1000

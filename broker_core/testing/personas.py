@@ -33,7 +33,7 @@ class Persona:
 
     @property
     def is_plain(self) -> bool:
-        """Whether a connection has all of the persona by itself."""
+        """Whether the persona changes nothing: a connection has these values by itself."""
         return self.role is None and self.address is None
 
 

@@ -12,7 +12,7 @@ __all__ = ["TlsVerifier"]
 
 
 class TlsVerifier:
-    """Verifies nothing itself: TLS has verified the certificate against ``client_ca``. The data counts for nothing."""
+    """Verifies nothing itself: TLS has verified the certificate against ``client_ca``. The data is ignored."""
 
     files: tuple[Path, ...] = ()
 

@@ -99,5 +99,5 @@ KeptSnapshots: TypeAlias = SnapshotCache[NamespaceName, RecentChanges]
 
 @lru_cache(maxsize=256)
 def without_topics(catalog_id: str, namespace: NamespaceName, mode: Mode) -> KeptSnapshot:
-    """A namespace that never had a topic lists as empty, as brokers do."""
+    """The empty snapshot of a namespace that never had a topic: brokers list it as empty too."""
     return KeptSnapshot(Snapshot.of_nothing(catalog_id, namespace, mode), seen=0)

@@ -82,13 +82,13 @@ class WriteNotices:
         return True
 
     def forget(self, key: object) -> None:
-        """Do not call what was given with this key."""
+        """Cancel the notification of this key."""
         self._waiting.pop(key, None)
         if not self._waiting:
             self._listen(None)
 
     def _watches(self) -> bool:
-        """Watch the files that are there now, each once; false if that is not to be had."""
+        """Watch the files that exist now, each once; false if the system cannot watch them."""
         try:
             if self._libc is None:
                 self._libc = ctypes.CDLL(None, use_errno=True)
@@ -100,7 +100,7 @@ class WriteNotices:
         return self._file >= 0 and all(watch(self._file, path, _WRITES) >= 0 for path in self._paths)
 
     def _listen(self, loop: asyncio.AbstractEventLoop | None) -> None:
-        """Hear of writes on a loop; ``None``: of none. What was written before is left out."""
+        """Report writes from now on, on this loop; ``None`` ends the reports."""
         if loop is self._loop:
             return
         self._drain()
@@ -132,7 +132,7 @@ class CatalogLogReader(WatchedVersions[CatalogVersion]):
         self._catalog = catalog
         self._watch = FileWatch(catalog)
         super().__init__(self._watch, self._watch.version)
-        #: Of the file.
+        #: The notices of writes to the file.
         self.writes = WriteNotices(catalog.path)
 
     def close(self) -> None:

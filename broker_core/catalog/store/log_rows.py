@@ -317,7 +317,7 @@ _HISTORY = (
     f"SELECT {_COLUMNS} FROM changes"  # noqa: S608
     " WHERE namespace = ? AND domain = ? AND base = ? ORDER BY version DESC, id DESC LIMIT ?"
 )
-#: The columns of it with texts that clients chose.
+#: The columns of a topic's history with texts that clients chose.
 _HISTORY_TEXTS: Final = (7, 8, 10, 11)
 
 

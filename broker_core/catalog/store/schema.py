@@ -26,7 +26,7 @@ APPLICATION_ID = 0x62726F6B  # "brok"
 #: The format that this release writes; :mod:`.format_migration` has the earlier ones.
 SCHEMA_VERSION = 3
 
-#: Stamps, which distinguish each version that the log leads from (log_from and all above) from others with its number.
+#: Stamps tell versions of one number apart, for each version that the log leads from (log_from and all above).
 STAMPS = """CREATE TABLE stamps (
         namespace INTEGER NOT NULL,
         version INTEGER NOT NULL,

@@ -78,7 +78,7 @@ class Attempts:
             raise TimeoutException(f"no answer within {self._seconds:g} s{reason}") from None
 
     def _heed(self, failed: ClientError) -> None:
-        """Heed what an error says about the cluster."""
+        """Forget the known nodes if an error shows that they are outdated."""
         if isinstance(failed, NotControllerException):
             self.cluster.forget()
         elif isinstance(failed, RebootstrapRequiredException):

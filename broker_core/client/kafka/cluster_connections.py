@@ -130,7 +130,7 @@ class ClusterConnections:
         return connection
 
     async def _of_all(self, shared: Awaitable[T]) -> T:
-        """The result of what several callers wait for, and :meth:`close` cancels."""
+        """The result of a task that several callers share, and :meth:`close` cancels."""
         try:
             return await shared
         except asyncio.CancelledError:

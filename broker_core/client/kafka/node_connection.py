@@ -59,7 +59,7 @@ _READ_AHEAD: Final = 1024 * 1024  # bytes in the buffer of a socket
 
 #: Awaited with the size of a large answer before it is read; its error is raised in place of the answer.
 Hold: TypeAlias = Callable[[int], Awaitable[None]]
-#: Makes the correlation id and the value of the bytes of an answer of a version; in a thread, if it is large.
+#: Decodes the bytes of an answer of a version to its correlation id and value; in a thread, if it is large.
 ReadAnswer: TypeAlias = Callable[[Api, int, bytes], tuple[int, Fields]]
 
 

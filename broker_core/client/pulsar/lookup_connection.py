@@ -43,7 +43,7 @@ from broker_core.wire.pulsar import (
 
 __all__ = ["Admit", "LookupConnection", "OnUpdate", "RawAnswer"]
 
-#: The answer to a request: the command, decoded; but the answer to a listing as it came, for
+#: The answer to a request: the command, decoded; but the answer to a listing still encoded, for
 #: :class:`~broker_core.client.pulsar.topics_answer.TopicsAnswer` to read.
 RawAnswer: TypeAlias = BaseCommand | bytes | memoryview
 

@@ -321,7 +321,7 @@ class LookupSession(LoopBound):
         properties: Mapping[str, str] | None = None,
         timeout: float | None = None,
     ) -> BaseCommand:
-        """The answer to a LOOKUP as it came, even a refusal."""
+        """The answer to a LOOKUP unchanged, even if it is a refusal."""
         return await self._ask_for(
             BaseCommand.LOOKUP_RESPONSE,
             lambda request_id: commands.lookup(

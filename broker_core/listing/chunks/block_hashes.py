@@ -43,7 +43,7 @@ def text_of_fields(fields: pa.LargeBinaryArray, head: int | None = None) -> Iter
 
 
 def crc_of_fields(fields: pa.LargeBinaryArray, head: int | None = None) -> TextCrc:
-    """The CRC of the text of encoded fields; ``head`` as above."""
+    """The CRC of the text of encoded fields; ``head`` is as for :func:`text_of_fields`."""
     crc = size = 0
     for text in text_of_fields(fields, head):
         crc = extend_crc(crc, text)
@@ -69,7 +69,7 @@ class BlockHashes:
 
     @classmethod
     def of(cls, fields: pa.LargeBinaryArray) -> Self:
-        """Of all rows."""
+        """The hashes of the blocks of all rows."""
         ends: list[int] = []
         crcs: list[int] = []
         sizes: list[int] = []

@@ -31,7 +31,7 @@ class BlockSize:
         self.bytes = size
 
 
-#: Of readers that do not change it.
+#: The block size for readers that do not change it.
 USUAL_SIZE: Final = BlockSize()
 
 

@@ -1,4 +1,4 @@
-"""Sinks for listing events besides the metrics, as the operator wishes: lines of the access log, spans of traces."""
+"""Sinks for listing events besides the metrics, if the settings have them: the access log, spans of traces."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ _LONGEST_MESSAGE: Final = 4096
 #: The kinds of warnings that are counted and logged.
 _COUNTED_KINDS: Final = ("pattern", "properties")
 
-#: What the ``User-Agent`` of each browser begins with, and of nothing else that asks.
+#: The beginning of the ``User-Agent`` of every browser, and of no other client.
 _BROWSER: Final = "Mozilla/"
 
 _NONE: Final[Mapping[str, str]] = {}

@@ -38,7 +38,7 @@ __all__ = [
 
 #: Hashing or gathering so many bytes at most is done on the event loop.
 QUICK_BYTES: Final = int(ON_LOOP / EACH_BYTE)
-#: The same if a turn of the loop has no time left.
+#: The most bytes of it if a turn of the loop has no time left.
 TINY_BYTES: Final = 8 * 1024
 #: The share of the heap permits that a plugin's answer about a new namespace is taken to need.
 _UNKNOWN_SHARE: Final = 4

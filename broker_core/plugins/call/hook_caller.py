@@ -204,7 +204,7 @@ class HookCaller:
 
     @contextmanager
     def _accepting(self) -> Iterator[None]:
-        """Make a failure of the plugin of what is wrong with its answer."""
+        """Turn an error in the plugin's answer into a failure of the plugin."""
         try:
             yield
         except TooManyRequests:

@@ -24,9 +24,9 @@ __all__ = ["SHUTDOWN_TIMEOUT", "STARTUP_TIMEOUT", "offered_log", "reloaded", "sh
 
 log = structlog.get_logger(__name__)
 
-#: Seconds that a plugin may take to start, or to check other settings; longer, and it has failed to.
+#: Seconds that a plugin may take to start, or to check other settings; after them it counts as failed.
 STARTUP_TIMEOUT: Final = 60.0
-#: Seconds that a plugin may take to shut down; longer, and it is left behind.
+#: Seconds that a plugin may take to shut down; after them the broker stops without it.
 SHUTDOWN_TIMEOUT: Final = 10.0
 
 

@@ -88,7 +88,7 @@ class ChangeWatch:
             wake()
 
     def _hear(self) -> bool:
-        """Hear of the next write; false if writes are not reported."""
+        """Ask for a notice of the next write; false if writes are not reported."""
         return self._change_log is not None and self._change_log.writes.next(self, self._written)
 
     def _written(self) -> None:

@@ -96,7 +96,7 @@ class ListingFeed:
         self.question = question
         self._words = words
         self._known_words = words(question.namespace)
-        #: By which equal questions find it.
+        #: The key by which equal questions find this feed.
         self.key = key_of(question, self._known_words)
         self.is_closed = False
         self._fits = fits
@@ -113,7 +113,7 @@ class ListingFeed:
         #: The id of the last event of this answer.
         self.event_id = ""
         self._reusable: ReusableAnswer | None = None
-        #: The last ones to the answer of now, for followers that are at different places on the way.
+        #: The last joined updates that lead to the current answer, for followers with different older answers.
         self._joined: list[JoinedUpdates] = []
         self._joining: asyncio.Lock | None = None  # made with the first follower that was slow
         self._changes: list[ChangeEvent] = []  # few: an empty deque takes 700 bytes
@@ -127,7 +127,7 @@ class ListingFeed:
         self._pause = 0.0
         self._failing: tuple[Cause, str] | None = None
         self._shortage = Shortage()
-        #: What wakes this feed.
+        #: The part that wakes this feed.
         self.waker: Waker | None = None
 
     def close(self) -> None:

@@ -93,7 +93,7 @@ class ListingFeeds:
         return sum(feed.problem is not None and bool(feed.followers) for feed in self._feeds.values())
 
     def _wake_all(self) -> None:
-        """Look, after a change of rules, which followers may go on, and what they see."""
+        """Check, after a change of rules, which followers may go on, and what they see."""
         for feed in self._feeds.values():
             feed.wake()
 

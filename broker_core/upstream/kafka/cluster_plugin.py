@@ -42,7 +42,7 @@ class ClusterPlugin:
     client gets what the cluster lists for it. Made and used on one event loop.
     """
 
-    #: As tables of listings have it.
+    #: The name of the lister whose listings have tables.
     lister: Final = CLUSTER_PLUGIN
 
     def __init__(
@@ -56,7 +56,7 @@ class ClusterPlugin:
         sessions: Sessions | None = None,
     ) -> None:
         self.namespace: Final = namespace
-        #: Nothing that was not compared with the cluster for so many seconds is given.
+        #: Seconds since the last comparison with the cluster for which topics are served.
         self.max_age = max_age
         self.store: Final = KafkaTopicStore(cluster, namespace, sessions)
         self._topics_changed: Callable[[NamespaceName], None] | None = None

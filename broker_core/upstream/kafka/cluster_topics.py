@@ -51,7 +51,7 @@ class ClusterTopics:
         self.table: Final = table
         #: The names of the topics that are left out, in order.
         self.left_out: Final = left_out
-        #: Of the bytes that the cluster answered.
+        #: The digest of the bytes of the cluster's answer.
         self.digest: Final = digest
 
     @classmethod

@@ -125,7 +125,7 @@ class KafkaCluster:
         self.nodes: Cluster | None = None
         #: The reason why the nodes could not be asked at the last look.
         self.problem: str | None = "its nodes were not asked yet"
-        #: By key the versions of APIs, from and to, that a node has; empty as long as none has answered.
+        #: The versions of APIs, from and to, that a node has, by key; empty as long as none has answered.
         self.versions: Mapping[int, tuple[int, int]] = {}
         self.on_nodes: Final[list[Callable[[list[int]], Awaitable[None]]]] = []
         self.on_change: Final[list[Callable[[], None]]] = []
@@ -135,7 +135,7 @@ class KafkaCluster:
         self._busy: set[ClusterConnections] = set()
         #: The connections of former options.
         self._former: set[ClusterConnections] = set()
-        #: The nodes that let a request wait for nothing, with the times: any other is asked before them.
+        #: The nodes that did not answer in time, with the times: any other is asked before them.
         self._silent: dict[Address, float] = {}
         self._looks_under_way: TasksByKey[Cluster] = TasksByKey()
         #: The ids of present and recent nodes, which ``on_nodes`` know.

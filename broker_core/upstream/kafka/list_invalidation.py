@@ -20,9 +20,9 @@ from broker_core.wire.kafka import (
 
 __all__ = ["ChangedTopics", "UnshownChanges", "changed_topics"]
 
-#: By topic how many partitions it has at least after a change, ``None`` of one that is gone.
+#: The least number of partitions of each topic after a change, ``None`` for a deleted one.
 ChangedTopics = dict[str, int | None]
-#: Requests after which a listing is another one, or one for other clients.
+#: Requests that may change a listing, or which clients may see it.
 _CHANGING: Final = frozenset(
     {ALTER_PARTITION_REASSIGNMENTS, CREATE_ACLS, CREATE_PARTITIONS, CREATE_TOPICS, DELETE_ACLS, DELETE_TOPICS}
 )

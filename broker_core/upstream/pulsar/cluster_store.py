@@ -111,7 +111,7 @@ class ClusterStore:
         """
 
         async def admit(_size: int) -> None:
-            """Brokers that evaluate no pattern send the non-persistent topics of one of them."""
+            """Admit any size: brokers that evaluate no pattern send the non-persistent topics of one of them."""
 
         with broker_failures(self._connections):
             async with asyncio.timeout(self._options.listing_timeout):

@@ -44,7 +44,7 @@ _log = structlog.get_logger(__name__)
 
 #: Bytes of a lookup: brokers close a connection, which others share, over a frame that is too large.
 _MAX_QUESTION: Final = 1024 * 1024
-#: Copies of a large answer in memory until all askers have it: as it came, as a message, and as a frame that leaves.
+#: Copies of a large answer in memory until all askers have it: the received one, the message, and the frame to send.
 _FRAMES: Final = 3
 #: Fields of an answer that only hold for its sender. A standalone broker sets this one: clients would send their data
 #: through the server that relays the answer.
@@ -91,7 +91,7 @@ class _Relayed:
 
     outcome: str
     answer: BaseCommand
-    #: Of a large answer, until all askers have it.
+    #: The permit of a large answer, until all askers have it.
     permit: Permit | None = None
 
 

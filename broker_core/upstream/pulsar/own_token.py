@@ -51,7 +51,7 @@ class SourceToken:
         return await self.current() != refused
 
     async def stop(self) -> None:
-        """Wait for no file."""
+        """End running reads of the source."""
         await self._readings.close()
 
 

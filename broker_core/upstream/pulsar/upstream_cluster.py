@@ -55,7 +55,7 @@ class UpstreamUnusable(BrokerCoreError):
 
 
 class UpstreamCluster:
-    """Lookups and listings have connections of their own: a listing of 65 MB must not make a lookup wait.
+    """A cluster with connections for lookups and others for listings: one of 65 MB must not make a lookup wait.
 
     With ``permits`` it holds snapshots of namespaces, if the settings say so, and calls ``on_change`` with each
     namespace whose listing has changed; large ones are ``stored`` for the next start. Listings that lose many topics at

@@ -46,9 +46,9 @@ DOMAINS_OF: Final = {
 }
 #: Seconds between the begins of two listings of one part.
 _PAUSE: Final = 1.0
-#: The same after a change by way of this server.
+#: Seconds between them after a change by way of this server.
 _PAUSE_AFTER_WRITE: Final = 0.1
-#: Listings in a row that may be of the middle of an update, after which there is no answer.
+#: Listings in a row that may show a half-made update, after which there is no answer.
 _IN_DOUBT: Final = 5
 #: Large answers that are made into listings at a time: each needs memory besides its permits until then.
 _LOADS: Final = 2
@@ -93,7 +93,7 @@ class LiveSnapshots:
         self._places = asyncio.Semaphore(places)
         self._loads = asyncio.Semaphore(_LOADS)
         self._stored = None if stored is None else StoredParts(*stored, self._in_memory, lambda: self._parts)
-        #: Under which versions are comparable.
+        #: The id under which versions are comparable.
         self.id: Final = secrets.token_urlsafe(16)
         #: The changes of places that somebody follows.
         self.logs: Final = MoveLogs()
@@ -101,7 +101,7 @@ class LiveSnapshots:
         #: Comparisons from before do not count: the cluster was changed since.
         self._not_before = _NEVER
         self._loop = asyncio.get_running_loop()
-        #: By which snapshots age.
+        #: The clock by which snapshots age.
         self.clock: Callable[[], float] = self._time
         #: Listings of the cluster, by result.
         self.counts = dict.fromkeys(("unchanged", "changed", "first", "failed"), 0)

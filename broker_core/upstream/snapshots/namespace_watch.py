@@ -34,12 +34,12 @@ _SWEEP: Final = 30.0
 #: Seconds before a watch that was lost is opened again: the first time, and at the most.
 _FIRST_PAUSE: Final = 0.1
 _LONGEST_PAUSE: Final = 30.0
-#: Updates that are taken in together, and misfits in a row after which a namespace is not watched any more.
+#: Updates that are applied together, and those in a row with another hash after which the watch of a namespace ends.
 _TOGETHER: Final = 1000
 _MISFITS: Final = 5
-#: Updates that may wait to be taken in.
+#: Updates that may wait to be applied.
 _WAITING: Final = 10_000
-#: Seconds in which the update comes that leads to a listing which was newer than the updates so far.
+#: Seconds to wait for the update that leads to a listing which was newer than the updates so far.
 _LATE: Final = 1.0
 
 _log = structlog.get_logger(__name__)

@@ -42,7 +42,7 @@ ONE_BROKER: Final = (
     "non-persistent topics are known to the broker alone that has them loaded, and one broker was asked: "
     "upstream.admin_url asks all of them"
 )
-#: Hashes of answers that are known again, half of them as long as others come.
+#: Hashes of given answers that are remembered: so many new ones, and as many older ones.
 _MOST_GIVEN: Final = 50_000
 #: Namespaces that are known to have been listed on one connection.
 _MOST_LISTED: Final = 1000

@@ -28,5 +28,5 @@ LIST_TOPICS: Final = Api(
     ),
 )
 
-#: By key.
+#: The supported APIs by key.
 APIS: Final[Mapping[int, Api]] = MappingProxyType({api.key: api for api in (*KAFKA_APIS, LIST_TOPICS)})

@@ -116,11 +116,11 @@ class RawRows(EncodedRows, Sequence[Any]):
         return self.read(Reader(self.data, start, most_elements=MOST_ANSWERED))
 
     def are_in(self, message: bytes) -> bool:
-        """Whether a message has the bytes of these rows where the one that they were read of has them."""
+        """Whether a message has the bytes of these rows at the place where their own message has them."""
         return message.startswith(self.data[self._begin : self.end], self._begin)
 
     def are_next(self, reader: Reader, scan: object) -> bool:
-        """Whether a reader is at bytes that ``scan`` would find these rows in: it has found them in the same ones."""
+        """Whether the next bytes of a reader equal those in which ``scan`` has found these rows: it need not run."""
         size = self.end - self._begin
         return (
             scan is self._scan

@@ -62,7 +62,7 @@ class Reader:
         self._elements = most_elements
         #: The byte that is read next.
         self.at = at
-        #: What was read of the same bytes before, for what reads them; it knows its own.
+        #: Values that were read from equal bytes before, so that a reader of values need not decode them again.
         self.known: Any = None
 
     @property

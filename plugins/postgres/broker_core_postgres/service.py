@@ -226,4 +226,4 @@ def _report(report_problems: Callable[[Collection[str]], None], failure: Listing
 
 
 def _nobody_keeps(_namespace: NamespaceName) -> None:
-    """Stands in for the broker's callback if there is no broker."""
+    """Do nothing, in place of the broker's callback if there is no broker."""

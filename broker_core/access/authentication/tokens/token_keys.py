@@ -82,8 +82,7 @@ class TokenKeys:
         return tuple(sorted(name for name, number in counts.items() if number > MOST_TRIED))
 
     def problem(self, algorithm: str, key_id: str | None, signed: bytes, signature: bytes) -> str | None:
-        """The reason why no key of ours made the signature of ``signed``, without any part of the token; ``None``: one
-        did.
+        """The reason why no key verifies a signature of ``signed``, without parts of the token; ``None`` if one does.
 
         Of a set, the key with the id that the token names; otherwise each key without an id. For a token without an id
         each key is tried, at most :data:`MOST_TRIED` of them.

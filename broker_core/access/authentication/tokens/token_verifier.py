@@ -23,7 +23,7 @@ __all__ = ["TokenVerifier"]
 
 #: Bytes of a token that is verified on the event loop, at most: less than a millisecond.
 _AT_ONCE: Final = 64 * 1024
-#: Bytes of a token that is kept of a client, at most: a larger one has to be shown again when keys were read again.
+#: Bytes of a token that is kept for its client, at most: one with a larger token must send it again after a reload.
 _KEPT: Final = 16 * 1024
 
 

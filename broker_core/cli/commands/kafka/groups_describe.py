@@ -1,4 +1,4 @@
-"""`broker-core kafka groups describe`: groups of consumers with their members, and what they committed."""
+"""`broker-core kafka groups describe`: groups of consumers with their members, and their committed offsets."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ EXAMPLES: Final = examples(
 
 
 class TokenInvalid(BrokerCoreError):
-    """A server with this key lets nobody in by the token; the message says why."""
+    """A server with this key would refuse the token; the message says why."""
 
 
 def show_token(

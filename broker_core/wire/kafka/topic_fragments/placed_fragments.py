@@ -322,7 +322,7 @@ def _remade(placements: pa.LargeBinaryArray, remake: _Remake) -> pa.LargeBinaryA
 
 
 def _rows_without(lost: list[int], data: _Array, starts: _Array, shape: Sequence[int]) -> pa.LargeBinaryArray:
-    """Partitions without the nodes that clients cannot reach, as a cluster tells those of nodes that are down."""
+    """Partitions without the nodes that clients cannot reach, as a cluster shows nodes that are down."""
     block = _block(data, starts, shape)
     is_led = np.isin(_numbers(block, _LEADER, 1)[:, 0], lost)
     block[is_led, :2] = np.frombuffer(_NO_LEADER_NOW, np.uint8)

@@ -47,7 +47,7 @@ class _Meaning:
 
 _LATER: Final = Cause.UNAVAILABLE
 
-#: A prepared statement that is there already, or is gone: another session answered than the one that prepared it.
+#: Errors of a prepared statement that exists already, or does not: the session is not the one that prepared it.
 _POOLED: Final = _Meaning(
     "settings",
     'a pgbouncer pools transactions between the plugin and PostgreSQL: set prepared_statements = "off" and listen_dsn',

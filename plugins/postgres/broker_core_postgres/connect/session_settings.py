@@ -30,7 +30,7 @@ _STATEMENTS: Final = 200
 #: The share of a statement's time that it may wait for a lock. Less than 1, so that errors distinguish a lock from a
 #: slow search.
 _LOCK_SHARE: Final = 0.9
-#: Set whatever the defaults of the database and of the role are.
+#: Settings of transactions that are always set, since the database and the role may have other defaults.
 _TRANSACTIONS: Final = {
     "default_transaction_read_only": "on",
     "default_transaction_isolation": "read committed",

@@ -19,7 +19,7 @@ __all__ = ["ListingAssembler"]
 
 #: Bytes of names that are handled on the event loop. It takes some hundred microseconds, as much as using a thread.
 _QUICK: Final = 48 * 1024
-#: The same for names that RE2 has to match.
+#: Bytes of names that RE2 matches on the event loop.
 _QUICK_TO_MATCH: Final = 8 * 1024
 
 

@@ -96,7 +96,7 @@ class Difference:
     missing: tuple[str, ...] = ()
     extra: tuple[str, ...] = ()
     properties: tuple[OtherProperties, ...] = ()
-    #: Of a topic that was created anew, as texts of base64: the database has that of the former one.
+    #: The ids of a recreated topic as texts of base64: the database has that of the former topic.
     topic_id: Sides[str] | None = None
     configs: Sides[KafkaFacts] | None = None
 

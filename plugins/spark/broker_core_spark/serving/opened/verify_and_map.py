@@ -95,7 +95,7 @@ class MappedFiles:
 
 
 _EMPTY: Final = pa.array([], pa.large_binary())
-#: Before the first generation.
+#: The mapped files before the first generation: none.
 NOTHING_MAPPED: Final = MappedFiles(_EMPTY, _EMPTY, {})
 
 
