@@ -191,7 +191,7 @@ def _maps_of(lists: Any) -> Any:
     )
 
 
-#: By name; configs are those that were set for the topic itself.
+#: The columns by name; configs are those that were set for the topic itself.
 _COLUMNS: Final = {
     "partitions": _Column("listed", pa.string(), lambda _, values: listed_partitions(values)),
     "topic_id": _Column("hex(topic_id)", pa.string(), lambda _, values: _ids(values)),

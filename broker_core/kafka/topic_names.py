@@ -38,7 +38,7 @@ _LEGAL: Final = re.compile(r"(?!\.{1,2}\Z)[a-zA-Z0-9._-]{1,249}\Z")
 _DOTS: Final = pa.array([b".", b".."], pa.large_binary())
 _INTERNAL: Final = pa.array([name.encode() for name in sorted(INTERNAL)], pa.large_binary())
 _Array = np.ndarray[Any, Any]
-#: By each byte, whether a name cannot have it.
+#: For each byte whether a name cannot have it.
 _BAD: Final = np.array([re.fullmatch(rb"[a-zA-Z0-9._-]", bytes([byte])) is None for byte in range(256)])
 
 

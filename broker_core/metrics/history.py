@@ -71,7 +71,7 @@ class History:
             self.sample()
 
     def sample(self) -> None:
-        """Take a sample: the counts since the last one, and the gauges of now."""
+        """Take a sample: the counts since the last one, and the current gauges."""
         before, now = self._last, self._totals()
         self._last = now
         seconds = max(now["time"] - before["time"], 1e-9)

@@ -117,7 +117,7 @@ class LoopCounter(Instrument):
     def __init__(
         self, name: str, text: str, labels: tuple[str, ...], known: Iterable[tuple[str, ...]]
     ) -> None:
-        #: By the values of the labels; hot code counts here itself, without a call.
+        #: The counts by the values of the labels; hot code counts here itself, without a call.
         self.counts: Counter[tuple[str, ...]] = Counter(dict.fromkeys(known, 0))
         super().__init__(CounterMetricFamily, name, text, labels, lambda: self.counts)
 

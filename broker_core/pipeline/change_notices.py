@@ -45,7 +45,7 @@ class ChangeNotices:
             on_change(namespace)
 
     def mark(self, namespace: NamespaceName) -> Mark:
-        """The mark of now, for :meth:`unchanged`."""
+        """The current mark, for :meth:`unchanged`."""
         return self._all, self._of.get(namespace, 0)
 
     def unchanged(self, namespace: NamespaceName, since: Mark) -> bool:

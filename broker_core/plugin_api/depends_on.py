@@ -29,7 +29,7 @@ __all__ = [
     "word_of",
 ]
 
-#: Which fields of a request belong to which word. ``asker.host`` is ``asker.remote_address`` without the port.
+#: The fields of a request that belong to each word. ``asker.host`` is ``asker.remote_address`` without the port.
 WORDS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
         "pattern": ("pattern", "topics_pattern"),
@@ -41,7 +41,7 @@ WORDS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 )
 #: ``property:NAME`` is one property of the request, ``properties`` is all of them.
 PROPERTY: Final = "property:"
-#: What an answer depends on if its plugin says nothing.
+#: The words of an answer whose plugin declares none.
 EVERYTHING: Final = frozenset(WORDS)
 
 _WORD_OF: Final = {path: word for word, paths in WORDS.items() for path in paths}

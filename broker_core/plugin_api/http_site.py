@@ -19,7 +19,7 @@ __all__ = ["PLACEHOLDER", "HttpRequest", "HttpRoute", "HttpScreen", "HttpSite"]
 PLACEHOLDER: Final = re.compile(r"\{([a-z][a-z0-9_]*)\}")
 _PREFIX: Final = re.compile(r"(/[A-Za-z0-9_~][A-Za-z0-9._~-]*)+")
 _PATH: Final = re.compile(r"(/([A-Za-z0-9_~][A-Za-z0-9._~-]*|\{[a-z][a-z0-9_]*\}))+")
-#: As in RFC 9110: a type, a subtype, and parameters that are tokens or quoted strings, in ASCII.
+#: A media type as in RFC 9110: a type, a subtype, and parameters that are tokens or quoted strings, in ASCII.
 _TOKEN: Final = r"[A-Za-z0-9!#$%&'*+.^_`|~-]+"
 _CONTENT_TYPE: Final = re.compile(
     rf"{_TOKEN}/{_TOKEN}([ \t]*;[ \t]*{_TOKEN}=({_TOKEN}|\"[ !#-\[\]-~]*\"))*", re.ASCII

@@ -97,7 +97,7 @@ _descriptor: Final = seal(Properties, "_pairs")
 _put_pairs: Final = _descriptor.__set__
 _pairs: Final[Callable[[Properties], dict[str, str]]] = _descriptor.__get__
 
-#: Of a request without any.
+#: The properties of a request without any.
 NO_PROPERTIES: Final = Properties()
 
 

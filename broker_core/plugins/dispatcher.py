@@ -50,7 +50,7 @@ class Dispatcher:
         self._runners = {plugin.name: PluginRunner(plugin.name) for plugin in registry}
         #: The dependencies of each plugin's answers.
         self.dependencies = DeclaredDependencies(registry)
-        #: By plugin, the callers of the hooks that are called repeatedly.
+        #: The callers of the hooks that are called repeatedly, by plugin.
         self.callers: dict[str, dict[str, HookCaller]] = {
             plugin.name: {
                 hook: HookCaller(plugin, hook, self._runners[plugin.name], on_call=on_call)
@@ -81,7 +81,7 @@ class Dispatcher:
         #: The change logs that plugins have offered, in the order of the chain.
         self.change_logs: tuple[ChangeLog, ...] = ()
         self._problems: dict[str, tuple[str, ...]] = {}
-        #: By plugin that failed to put settings in force, a message about it.
+        #: Messages about the plugins that failed to put settings in force, by plugin.
         self._in_part: dict[str, str] = {}
         self._background_tasks = {
             plugin.name: BackgroundTasks(plugin.name, self._runners[plugin.name].abandoned)

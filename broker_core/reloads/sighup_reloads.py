@@ -49,9 +49,9 @@ class Reloads:
         self._one_at_a_time = asyncio.Lock()
         #: Called when a part was read again.
         self.on_reload: list[Callable[[], object]] = []
-        #: By part whose last reload has failed, the reason.
+        #: The reasons of the parts whose last reload has failed.
         self.problems: dict[str, str] = {}
-        #: By part, whether its last reload has failed, so that its former state is in force.
+        #: Whether the last reload of each part has failed, so that its former state is in force.
         self.failing: dict[str, bool] = {}
 
     def add(

@@ -105,7 +105,7 @@ class Attempt:
         self.asker = asker
         self.namespace = namespace
         self.target = target
-        #: By topic, and by namespace as a whole, of which rights were asked: why it may not be changed.
+        #: Why each topic, or namespace as a whole, of which rights were asked may not be changed.
         self.verdicts: dict[Hashable, ListingFailed | None] = {}
         #: The targets, and the bindings of ACLs, that are already as the request wants them.
         self.unchanged: set[Hashable] = set()

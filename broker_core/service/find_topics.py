@@ -395,7 +395,7 @@ class Find:
         ids: Sequence[uuid.UUID],
         listed: Mapping[uuid.UUID, tuple[TopicName, Known]] | None,
     ) -> dict[int, tuple[TopicName, Known | None]]:
-        """By place the topics of ids, each with its known state, before it is looked for by its name."""
+        """The topics of ids by place, each with its known state, before it is looked for by its name."""
         if listed is not None:
             return {place: listed[each] for place, each in enumerate(ids) if each in listed}
         assert self._catalog is not None

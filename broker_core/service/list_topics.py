@@ -45,7 +45,7 @@ class ListTopics:
     def __init__(self, pipeline: Pipeline, tables: ListingTables | None) -> None:
         self._pipeline = pipeline
         self._tables = tables
-        #: By each namespace that was listed, how many topics have names that Kafka cannot have.
+        #: The number of topics with names that Kafka cannot have, by each namespace that was listed.
         self.left_out: dict[NamespaceName, int] = {}
         self._masks = SelectionMasks()
 

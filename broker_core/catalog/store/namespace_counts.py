@@ -35,7 +35,7 @@ __all__ = [
 
 #: Counts that are kept, as many as the largest page has, and names with their states: some ten megabytes in all.
 _KEPT: Final = 10_000
-#: Changes up to which a count is moved.
+#: The most changes with which a kept count is brought up to date by the change log.
 _MOVED: Final = 5000
 #: Names that are counted in the time of a change, and the fewest changes for which the log is read: after many imports,
 #: moving each count took twenty times as long as counting all anew.

@@ -117,12 +117,12 @@ class TopicRows:
     __slots__ = ("_indices", "declared", "facts", "partitions", "topics")
 
     def __init__(self, *, apart: bool) -> None:
-        #: By local name without partition suffix.
+        #: The topics by local name without partition suffix.
         self.topics: dict[str, TopicInFile] = {}
         self.partitions: dict[str, TopicInFile] = {} if apart else self.topics
         #: Topics for which a line gives the number of partitions.
         self.declared: set[str] = set()
-        #: By local name without partition suffix too: few files have any.
+        #: Further facts by local name without partition suffix: few files have any.
         self.facts: dict[str, TopicFacts] = {}
         self._indices: dict[str, list[int]] = {}
 

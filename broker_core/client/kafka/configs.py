@@ -24,7 +24,7 @@ __all__ = [
 
 
 class _Known(IntEnum):
-    """An enum of a protocol that grows: a number without a name is the first of the names."""
+    """An enum of a protocol that grows: a number without a name becomes its first member."""
 
     @classmethod
     def _missing_(cls, value: object) -> Self | None:

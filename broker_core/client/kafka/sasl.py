@@ -97,7 +97,7 @@ class OAuthBearer:
         return f"OAuthBearer({self._token!r})"
 
 
-#: How a client may authenticate.
+#: All ways for a client to authenticate.
 Sasl: TypeAlias = Plain | Scram | OAuthBearer
 
 

@@ -75,7 +75,7 @@ class PulsarService:
         self._places = ConnectionPlaces(1 + _MOST_BROKERS)
         self._places.evictors.append(self._evict)
         self._service = self._pool(self.url)
-        #: Of brokers that redirects named, the least recently used first.
+        #: The connections to brokers that redirects named, the least recently used first.
         self._brokers: OrderedDict[str, ConnectionPool[LookupSession]] = OrderedDict()
         self._is_closed = False
 

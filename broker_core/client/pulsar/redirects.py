@@ -14,7 +14,7 @@ from broker_core.wire.pulsar import BaseCommand, CommandLookupTopicResponse
 
 __all__ = ["MAX_REDIRECTS", "SendLookup", "broker_url", "follow_redirects"]
 
-#: As many as Pulsar's clients follow.
+#: The most redirects of one lookup: as many as Pulsar's clients follow.
 MAX_REDIRECTS: Final = 20
 
 #: Sends the LOOKUP to the service URL, or to the broker at an address (a service URL) with ``authoritative`` as given.

@@ -154,7 +154,7 @@ _ALL: Final = (
 )
 #: The names in the order in which values are checked.
 PARSE_ORDER: Final = tuple(each.name for each in _ALL)
-#: By name, sorted.
+#: The definitions by name, sorted.
 DEFINITIONS: Final[Mapping[str, ConfigDefinition]] = MappingProxyType(
     {each.name: each for each in sorted(_ALL, key=lambda each: each.name)}
 )

@@ -8,7 +8,7 @@ from typing import Final
 
 __all__ = ["DOCUMENTATION"]
 
-#: By the name of the config.
+#: The documentation by the name of the config.
 DOCUMENTATION: Final[Mapping[str, str]] = MappingProxyType(
     {
         "cleanup.policy": (

@@ -139,7 +139,7 @@ class SortedForms:
 
     @classmethod
     def of_forms(cls, forms: pa.LargeStringArray, numbers: Array | None = None) -> SortedForms:
-        """From the form of each row, and the numbers of partitions, which order equal forms."""
+        """Forms made from that of each row, and the numbers of partitions, which order equal forms."""
         if len(forms) < 2 or pc.all(pc.less(forms[:-1], forms[1:])).as_py():
             return cls(forms, None)
         order = sorted_rows(forms)

@@ -51,7 +51,7 @@ class TopicPatterns:
                 others[beginning].append(topic_expression(text))
         self._literals = [text.encode() for text in literals]
         self._prefixes = Prefixes(prefixes)
-        #: By the bytes before the first ``*`` or ``?``, expressions for whole names.
+        #: Expressions for whole names, by the bytes before the first ``*`` or ``?``.
         self._others = [
             (beginning.encode(), "|".join(some))
             for beginning, regexes in others.items()

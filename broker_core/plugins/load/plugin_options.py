@@ -56,14 +56,14 @@ class CommonOptions(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    #: How long one call of a hook may take; waiting for permits in ``request.reserve()`` does not count.
+    #: The time that one call of a hook may take; waiting for permits in ``request.reserve()`` does not count.
     deadline: PositiveDuration = 5.0
     #: The namespaces that the plugin is asked about, with ``*`` and ``?``.
     namespaces: Annotated[tuple[str, ...], BeforeValidator(_patterns)] = ("*",)
     #: After a failure: ``error`` refuses the request, ``next`` asks the next plugin, ``stale`` takes the plugin's last
     #: answer to the same question. A filter must not fail open.
     on_failure: Literal["error", "next", "stale"] = "error"
-    #: How old that last answer may be; without one, ``stale`` refuses the request.
+    #: The greatest age of that last answer; without one, ``stale`` refuses the request.
     max_stale: PositiveDuration = 60.0
     #: The names that are checked against the pattern if the plugin claims to have filtered.
     verify_filtered: Literal["always", "sample", "never"] = "always"

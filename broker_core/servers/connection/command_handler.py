@@ -91,9 +91,9 @@ class Job(Protocol):
 class CommandHandler(Protocol):
     """The state of one client in its protocol."""
 
-    #: Set when anything has come from the client.
+    #: Whether anything has come from the client since it was reset.
     has_received: bool
-    #: Set when the server stops: no more requests are taken.
+    #: Whether the server stops: no more requests are taken.
     draining: bool
 
     @property

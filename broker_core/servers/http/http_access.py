@@ -32,7 +32,7 @@ __all__ = ["CREDENTIALS_END", "PROVEN", "HttpAccess", "ProtectedFromAll", "Right
 
 #: The methods of the two schemes that every HTTP client knows, as Pulsar's clients name them.
 _METHODS: Final = {"bearer": "token", "basic": "basic"}
-#: When the credentials of a request end, in seconds since 1970, as far as that is known.
+#: The end of the credentials of a request, in seconds since 1970, as far as it is known.
 CREDENTIALS_END: Final = web.RequestKey("credentials end", float)
 #: Whether a request brought credentials that were verified.
 PROVEN: Final = web.RequestKey("proven", bool)

@@ -27,7 +27,7 @@ __all__ = ["routes_of_plugin"]
 _MOST_BODY: Final = 1024 * 1024
 _MOST_ANSWER: Final = 16 * 1024 * 1024
 _LEAST_GZIP: Final = 1024
-#: As any JSON of HTTP; infinity and "not a number" are none.
+#: The encoder of answers: as for any JSON of HTTP; infinity and "not a number" are none.
 _JSON: Final = json_encoder(ascii_only=True, finite=True)
 _RIGHTS: Final[Mapping[str, Right]] = {
     "nothing": Right.NOTHING,

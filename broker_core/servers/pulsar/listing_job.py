@@ -46,7 +46,7 @@ __all__ = [
     "read_listing_request",
 ]
 
-#: How the version of each client of this project begins.
+#: The beginning of the client version that each client of this project sends.
 OWN_CLIENTS: Final = "broker-core-"
 TOO_MANY_LOOKUPS: Final = "Failed due to too many pending lookup requests"
 

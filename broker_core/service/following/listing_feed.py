@@ -52,7 +52,7 @@ _KEPT: Final = 64
 _KEPT_BYTES: Final = 1024 * 1024
 #: Bytes of a kept change besides its text.
 _EACH: Final = 300
-#: Joined updates that are kept, from different answers to the one of now.
+#: Joined updates that are kept, from different older answers to the current one.
 _KEPT_UPDATES: Final = 4
 #: Between the topics hash and the rest of an event's id.
 PLACE: Final = "~"

@@ -40,7 +40,7 @@ _LISTING: Final = 25.0
 #: The first version of Metadata with ids of topics, and the last one that is read here.
 _VERSIONS: Final = (10, 12)
 _ALL: Final[Fields] = {"topics": None, "allow_auto_topic_creation": False}
-#: Listings of one view that are kept: that of now, and the one that is about to take its place.
+#: Listings of one view that are kept: the current one, and the one that is about to take its place.
 _KEPT: Final = 2
 #: Milliseconds that the controller has for a change.
 _CHANGE_MS: Final = 15_000

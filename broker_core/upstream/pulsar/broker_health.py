@@ -31,7 +31,7 @@ class BrokerHealth(AddressHealth):
     ) -> None:
         super().__init__(addresses, first_backoff=first_backoff, longest_backoff=longest_backoff)
         self._gateway = gateway
-        #: Set if a connection to the address broke, or could not be made: its watch looks again.
+        #: An event that is set if a connection to the address broke, or could not be made: its watch looks again.
         self.doubt = {address: asyncio.Event() for address in self.addresses}
 
     def of(self, addresses: Sequence[Address]) -> BrokerHealth:

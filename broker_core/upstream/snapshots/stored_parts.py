@@ -51,14 +51,14 @@ class DomainState:
 
     #: Whether there was a listing, in memory or not.
     is_listed: bool = False
-    #: When the last listing began that this was compared with.
+    #: The beginning of the last listing that this was compared with.
     compared: float = _NEVER
     #: The store's own hash of it.
     known_hash: str | None = None
     last_began: float = _NEVER
     run: ListingRun | None = None
     requested_at: float = _NEVER
-    #: Held while it is replaced or moved.
+    #: A lock that is held while it is replaced or moved.
     moving: asyncio.Lock = field(default_factory=asyncio.Lock)
     #: The hashes that it had since the listing that is under way began.
     passed: set[str | None] | None = None

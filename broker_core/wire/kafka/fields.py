@@ -289,7 +289,7 @@ class Struct(Kind):
         self._codec(version, flexible).write(writer, value)
 
     def kinds(self, version: int) -> Mapping[str, Kind]:
-        """By name the kinds of the fields that a version has."""
+        """The kinds of the fields that a version has, by name."""
         found = self._kinds.get(version)
         if found is None:
             found = {each.name: each.kind for each in self.fields if version in Versions.parse(each.versions)}

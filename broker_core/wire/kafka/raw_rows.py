@@ -134,7 +134,7 @@ class RawRows(EncodedRows, Sequence[Any]):
 
     @cached_property
     def ends(self) -> list[_Array]:
-        """By level the offsets after the rows."""
+        """The offsets after the rows, by level."""
         found: list[_Array] = []
         for depth, level in enumerate(self.levels):
             ends = np.append(np.asarray(level.starts)[1:], np.int32(self.end))[: len(level.starts)]
@@ -242,7 +242,7 @@ class RawRows(EncodedRows, Sequence[Any]):
         return unsigned_varint(count + 1) if self.compact else count.to_bytes(4, "big")
 
     def cut(self, some: Encoded) -> CutRows:
-        """Some encoded rows as a sequence."""
+        """A sequence of some encoded rows."""
         return CutRows(some, self.read)
 
     def encoded(self) -> Encoded:

@@ -35,7 +35,7 @@ class _ScannerCode:
         self, version: int, path: RawPath, own: Sequence[Sequence[str]], *, compact: bool, marks: bool = False
     ) -> None:
         self.lines: list[str] = []
-        #: By level the rows of its array.
+        #: The kind of the rows of each level's array.
         self.kinds: dict[int, Kind] = {}
         self._marks = marks
         self._version = version
@@ -165,7 +165,7 @@ class _ScannerCode:
 
 
 def own_places(message: Struct, version: int, path: RawPath) -> list[list[str]]:
-    """By level the fields whose places are not the starts of their rows."""
+    """The fields of each level whose places are not the starts of their rows."""
     found: list[list[str]] = []
     kind: Kind = message
     for name, fields in path:

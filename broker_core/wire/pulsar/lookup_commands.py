@@ -160,7 +160,7 @@ def _lookup_fault(body: Any) -> str | None:
     return None if named else "they answered without the address of a broker"
 
 
-#: By the type of the command.
+#: The lookup commands by their type.
 LOOKUP_COMMANDS: Final[Mapping[int, LookupCommand]] = MappingProxyType(
     {
         row.request: row

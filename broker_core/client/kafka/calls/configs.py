@@ -31,7 +31,7 @@ _WITH_DOCUMENTATION = 3
 
 
 def given_resources(resources: Iterable[ConfigResource]) -> list[ConfigResource]:
-    """Each resource once."""
+    """The given resources, each once."""
     return list(dict.fromkeys(all_of(ConfigResource, resources, "resources")))
 
 

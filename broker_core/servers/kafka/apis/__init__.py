@@ -55,5 +55,5 @@ _ROWS: Final = (
     *FAIL_FAST_ROWS,
 )
 
-#: By the key of the API.
+#: The handlers by the key of their API.
 HANDLERS: Final[Mapping[int, HandlerRow]] = MappingProxyType({row.api.key: with_pages(row) for row in _ROWS})

@@ -81,7 +81,7 @@ class _Topics:
         self._refused_ids = refused_ids
         authorizer = call.services.authorizer
         self._everything = authorizer.allows(call, Operation.DELETE, ResourceType.CLUSTER, CLUSTER_NAME)
-        #: By id, with the name; and whether the id itself was given.
+        #: The found topics by id, each with its name, and whether the request gave the id itself.
         self._found: dict[uuid.UUID, tuple[str, bool]] = {}
 
     async def find(self, names: Sequence[str], ids: Sequence[uuid.UUID]) -> list[Fields]:

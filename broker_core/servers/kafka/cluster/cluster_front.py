@@ -52,11 +52,11 @@ class ClusterFront:
         self.cluster = cluster
         #: The answers that later pages of a pass are made of.
         self.answers = KeptAnswers[WholeAnswer](max_age)
-        #: By the connection of a client the request that it asks page by page.
+        #: The request that a client asks page by page, by its connection.
         self.requests = KeptAnswers[KeptRequest](max_age)
-        #: By the connection of a client the answer about the next pages of that request.
+        #: The answer about the next pages of that request, by the connection of the client.
         self.aheads = KeptAnswers[AnswerAhead](min(max_age, _AHEAD))
-        #: By API the size of an item that a page asked for last.
+        #: The size of an item that a page asked for last, by API.
         self.item_sizes: dict[Api, ItemSize] = {}
         self.namespace = namespace
         self.ports = ports
@@ -76,7 +76,7 @@ class ClusterFront:
         self.requests.clear()
 
     def changed(self) -> None:
-        """Make no page of a former answer: something of the cluster was changed."""
+        """Use no kept answer for later pages any more, since the cluster was changed."""
         self.answers.clear()
         self.aheads.clear()
 

@@ -28,7 +28,7 @@ _ROWS: Final = (
     *SASL_ROWS,
 )
 
-#: By the key of the API.
+#: The handlers by the key of their API.
 GATEWAY_HANDLERS: Final[Mapping[int, HandlerRow]] = MappingProxyType(
     {row.api.key: with_pages(row) for row in _ROWS}
 )

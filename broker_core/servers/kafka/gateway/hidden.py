@@ -261,7 +261,7 @@ def _in_request_order(fields: Fields, refused: Fields, turns: Iterable[bool]) ->
 
 
 async def _shown(call: KafkaCall, shape: PageShape, fields: Fields, requested: Iterable[Any]) -> Fields:
-    """An answer without hidden topics, of which none is among the asked ones."""
+    """An answer without hidden topics, none of which the request names."""
     next_names = await names_on_page(call, shape, fields)
     if next_names is not None and not await _keys_of(call, next_names.difference(requested)):
         return fields  # what is behind the page is not looked at

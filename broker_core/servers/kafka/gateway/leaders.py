@@ -64,7 +64,7 @@ async def by_leader(api: Api, gone: Callable[[KafkaCall], Fields], call: KafkaCa
 
 
 async def _leaders(call: KafkaCall, names: Iterable[str]) -> dict[tuple[str, int], int]:
-    """By partition the node that leads it now. Raises :exc:`~broker_core.client.ClientError`."""
+    """The node that leads each partition now. Raises :exc:`~broker_core.client.ClientError`."""
     body = {"topics": [{"name": name} for name in dict.fromkeys(names)], "allow_auto_topic_creation": False}
     front = front_of(call)
     value = await front.cluster.request(ANY, METADATA, None, body, front.identity(call.asker))

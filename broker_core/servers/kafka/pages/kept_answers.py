@@ -69,7 +69,7 @@ class KeptAnswers(Generic[_Any]):
         self.max_age = max_age
         #: Each answer with the timer that drops it; one dropped before has its timer cancelled, which refers to it.
         self._kept: dict[Hashable, tuple[_Any, asyncio.TimerHandle]] = {}
-        #: Differs after each change: an answer that was asked for before a change is not kept after it.
+        #: A mark that differs after each change: an answer that was asked for before a change is not kept after it.
         self.mark = 0
 
     def get(self, key: Hashable) -> _Any | None:

@@ -127,7 +127,7 @@ _STATES: Final = (
     {"transactional_id": "transactional_id", "producer_id": "producer_id"},
 )
 
-#: By API the shapes of its versions, each with the first one that has it.
+#: The shapes of an API's versions, each with the first version that has it, by API.
 _SHAPES: Final[Mapping[Api, Sequence[tuple[int, PageShape]]]] = {
     METADATA: [
         (

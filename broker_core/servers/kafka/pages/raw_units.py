@@ -96,7 +96,7 @@ class RawUnits:
         self._shape = shape
         #: The column of each field of the cursor, in the order of the units.
         self._columns = columns
-        #: By level the row of each unit, -1 for one that stands for an empty row above.
+        #: The row of each unit by level, -1 for a unit that stands for an empty row above.
         self._slots = slots
 
     @classmethod
@@ -232,7 +232,7 @@ class RawUnits:
 
     @cached_property
     def _jumps(self) -> list[_Array]:
-        """By level but the last whether the unit behind each one is in one row with it, but not next in the answer."""
+        """Whether the unit after each one is in its row, but not next in the answer; by level, without the last."""
         last = self._slots[-1]
         jumps = (last[1:] != last[:-1] + 1) | (last[:-1] < 0)
         return [jumps & (at[1:] == at[:-1]) & (at[1:] >= 0) for at in self._slots[:-1]]
@@ -285,7 +285,7 @@ class RawUnits:
 
     @cached_property
     def _suffix_lengths(self) -> list[_Array]:
-        """By level but the last the offsets after the lengths of the arrays in its rows."""
+        """The offsets after the lengths of the arrays in the rows of each level but the last."""
         found = []
         for level, below in pairwise(self.rows.levels):
             counts = np.asarray(level.counts)
@@ -295,7 +295,7 @@ class RawUnits:
 
 
 def _slots(rows: RawRows) -> list[_Array]:
-    """By level the row of each unit, in the order of the answer; -1 for one that stands for an empty row above."""
+    """The row of each unit by level, in the order of the answer; -1 for a unit that stands for an empty row above."""
     slots = [np.arange(len(rows))]
     for level in rows.levels[:-1]:
         counts = np.append(np.asarray(level.counts), 0).astype(np.int64)

@@ -278,7 +278,7 @@ def _unlisted(visible: VisibleTopics, names: Sequence[str]) -> list[str]:
 
 
 def _by_chunk(table: TopicTable, look: Callable[..., Any], names: pa.LargeBinaryArray) -> list[_Array]:
-    """By chunk the result of an Arrow function for each topic of a table, with ``names`` as the set of values: a place
+    """The result of an Arrow function for each topic of a table, by chunk, with ``names`` as the set of values: a place
     in these, -1 for none, or whether it is in them.
     """
     if not table.chunks:
@@ -292,6 +292,6 @@ def _by_chunk(table: TopicTable, look: Callable[..., Any], names: pa.LargeBinary
 
 
 def _masks_of(table: TopicTable, rows: RawRows) -> list[_Array] | None:
-    """By chunk a mask of the topics with a name in rows; ``None`` for unusual names."""
+    """A mask of the topics with a name in rows, by chunk; ``None`` for unusual names."""
     names = rows.column("name")
     return None if names is None else _by_chunk(table, pc.is_in, names)

@@ -91,7 +91,7 @@ class TopicsListener:
         self._versions_query = versions_query
         self._probe = probe
         self._may_connect = may_connect
-        #: By namespace, the version that was read or notified last. A notified one may be forged.
+        #: The version that was read or notified last, by namespace. A notified one may be forged.
         self.versions: dict[str, int] = {}
         self._read_before = False
         self._pending: dict[NamespaceName, int] = {}

@@ -32,7 +32,7 @@ class ReplicaChooser:
     def __init__(self, primary: PostgresPool, replicas: Sequence[PostgresPool], max_lag: int) -> None:
         #: Listings by their choice: ``primary``, ``replica``, ``replica_behind``, ``replica_failed``.
         self.choices: Counter[str] = Counter(dict.fromkeys(_CHOICES, 0))
-        #: By the name of a replica's pool, the number of versions that it lagged at the last comparison.
+        #: The number of versions that a replica lagged at the last comparison, by the name of its pool.
         self.lags: dict[str, int] = {}
         #: The versions that an answering replica may lag; 0 without replicas.
         self.max_lag = max_lag if replicas else 0

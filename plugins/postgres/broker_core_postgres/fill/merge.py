@@ -166,7 +166,7 @@ class MergeCounts:
 
     @property
     def loss(self) -> tuple[int, int]:
-        """For the guard against mass deletions: the names in the database, and how many of them would go."""
+        """The names in the database, and how many of them would go, for the guard against mass deletions."""
         return self.there, self.removed
 
 

@@ -74,9 +74,9 @@ _HAS_ROLES: Final = 5
 
 @dataclass(slots=True)
 class MigratedBack:
-    """From schema ``left`` to schema ``version``, with the rows of ``used``. ``kept`` is the backup of the schema left.
+    """The result of going back from schema ``left`` to ``version``, with the rows of ``used``.
 
-    ``kept`` is ``None`` in a dry run.
+    ``kept`` is the backup of the schema left, ``None`` in a dry run.
     """
 
     left: int

@@ -28,11 +28,11 @@ class AnswerCounts:
     """Counters of one plugin, for one thread. ``clock`` gives seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        #: By outcome: ``served``, ``unchanged``, ``stale``.
+        #: Answers by outcome: ``served``, ``unchanged``, ``stale``.
         self.answers: Counter[str] = Counter({"served": 0, "unchanged": 0, "stale": 0})
-        #: By reason.
+        #: Questions that were passed on, by reason.
         self.passed: Counter[str] = Counter(dict.fromkeys(PASS_REASONS, 0))
-        #: By result: ``ok``, ``failed``.
+        #: Verified generations by result: ``ok``, ``failed``.
         self.checks: Counter[str] = Counter({"ok": 0, "failed": 0})
         self._clock = clock
         self._minutes: deque[list[int]] = deque()  # (minute, answered, passed on)

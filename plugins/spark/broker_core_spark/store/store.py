@@ -27,7 +27,7 @@ CHUNK: Final = 256 * 1024
 PROBE: Final = "temporary/probe-"
 _PATH: Final = re.compile(r"[a-z]+/[A-Za-z0-9_.-]{1,128}")
 
-#: What to look at if a task does not find a file of this folder.
+#: Advice for a task that does not find a file of this folder.
 _GONE: Final = {
     "temporary": ": a store is a bucket or a folder that the driver and all executors share, and nobody else empties "
     "its folder temporary during a build"

@@ -71,7 +71,7 @@ class RunChanges:
 
     @property
     def size(self) -> int:
-        """The names of now."""
+        """The current names."""
         return (0 if self.former is None else len(self.former.names)) - len(self.gone) + len(self.came)
 
     @property

@@ -54,7 +54,7 @@ __all__ = [
     "reusable_segments",
 ]
 
-#: The byte that makes the next key of a key.
+#: The byte that, after a key, makes the next key.
 _NEXT: Final = b"\x00"
 
 

@@ -30,9 +30,9 @@ __all__ = [
 
 #: Half-open ranges of keys, sorted and disjoint. An empty ``high`` has no end.
 KeyRanges = Sequence[tuple[bytes, bytes]]
-#: After the namespace in a key.
+#: The byte after the namespace in a key.
 NAMESPACE_END: Final = b"\x01"
-#: After every key with the same beginning: no key has two of these bytes in a row.
+#: Bytes that sort after every key with the same beginning: no key has two of these bytes in a row.
 _AFTER_ALL: Final = b"\xff\xff"
 
 

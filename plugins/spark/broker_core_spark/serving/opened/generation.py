@@ -98,9 +98,9 @@ class Generation:
     def __init__(self, manifest: Manifest, opened: MappedFiles) -> None:
         self.manifest = manifest
         self.opened = opened
-        #: By namespace and domain: the row of the first name of each run among all names, and its postings.
+        #: The row of the first name of each run among all names, and its postings, by namespace and domain.
         self._runs: dict[tuple[str, str], list[tuple[int, StoredPostings]]] = {}
-        #: By indexed namespace and domain: the entry of each selector and the rows of all runs.
+        #: The entry of each selector and the rows of all runs, by indexed namespace and domain.
         self._joined: dict[tuple[str, str], Array] = {}
         for segment in opened.segments.values():
             row = segment.first
