@@ -24,7 +24,9 @@ class _HeldListing(JsonObject):
     namespace: str
     question: str = Field(description="The topics that were asked for, and the client.")
     since: str = Field(json_schema_extra={"format": "date-time"})
-    until: str = Field(description="It passes then by itself.", json_schema_extra={"format": "date-time"})
+    until: str = Field(
+        description="The time at which it passes by itself.", json_schema_extra={"format": "date-time"}
+    )
     before: int = Field(description="The topics that were listed last.")
     now: int = Field(description="The topics that are listed now.")
     missing: int
@@ -63,7 +65,7 @@ def operations(_services: ApiServices) -> list[HttpOperation]:
             _list,
             {
                 200: Reply(
-                    "What is held now of namespaces that the client may administer, the longest first.",
+                    "The held listings of namespaces that the client may administer, the longest held first.",
                     {"application/json": _HeldListings},
                     examples={"application/json": {"items": [_EXAMPLE]}},
                 ),
@@ -79,7 +81,7 @@ def operations(_services: ApiServices) -> list[HttpOperation]:
             _accept,
             {
                 200: Reply(
-                    "Whatever is listed next is taken for meant.",
+                    "The next listings of the namespace pass, whatever they lack.",
                     {"application/json": _Accepted},
                     examples={"application/json": {"accepted": 1}},
                 ),

@@ -72,7 +72,7 @@ class _QuestionFields(JsonObject):
 class _Question(_QuestionFields):
     count: int = Field(description="How often it was asked, at most `error` too high.")
     error: int
-    seconds: float = Field(description="What all its answers took.")
+    seconds: float = Field(description="Seconds that all its answers took.")
     mean_ms: float
     last_asked: str = Field(json_schema_extra={"format": "date-time"})
 
@@ -85,7 +85,7 @@ class _Questions(JsonObject):
 class _Followed(_QuestionFields):
     watchers: int = Field(description="Topic list watchers of Pulsar clients (PIP-145).")
     streams: int = Field(description="Event streams over HTTP.")
-    behind: int = Field(description="Those of both that may not have been sent all changes yet.")
+    behind: int = Field(description="Watchers and streams that may not have been sent all changes yet.")
     topics: int | None = Field(description="The names that are listed; null before the first answer.")
     period_s: float | None = Field(
         description="The longest time until a change is reported; null: it is reported as it comes."
@@ -97,10 +97,10 @@ class _Followed(_QuestionFields):
 
 class _FollowedQuestions(JsonObject):
     items: list[_Followed] = Field(
-        description="Those of namespaces in which the client may `monitor` and that gates let it list."
+        description="The questions about namespaces in which the client may `monitor` and that gates let it list."
     )
-    total: int = Field(description="How many these are, shown or not.")
-    watchers: int = Field(description="Of all namespaces, as the next one.")
+    total: int = Field(description="The number of these questions, shown or not.")
+    watchers: int = Field(description="Watchers of all namespaces; `streams` are of all, too.")
     streams: int
     enabled: bool = Field(description="Whether Pulsar clients may watch: `watchers.enabled`.")
     most_watchers: int = Field(description="How many may be open: `watchers.most`.")
@@ -110,7 +110,7 @@ class _Cache(JsonObject):
     name: str
     entries: int
     bytes: int
-    limit_bytes: int | None = Field(description="Null: as much as there is.")
+    limit_bytes: int | None = Field(description="Null: no limit.")
 
 
 class _Caches(JsonObject):
@@ -131,7 +131,7 @@ class _Checks(JsonObject):
 class _Budget(JsonObject):
     name: str
     used_bytes: int
-    limit_bytes: int | None = Field(description="Null: as much as there is.")
+    limit_bytes: int | None = Field(description="Null: no limit.")
     waiting: int = Field(description="Requests that wait for memory of it.")
     most_waiting: int | None = Field(description="Requests that may wait; null: any number.")
 
@@ -147,7 +147,7 @@ class _History(JsonObject):
         json_schema_extra={"format": "date-time"},
     )
     series: dict[str, list[float | None]] = Field(
-        description="The samples of each value, the oldest first, at most 360; null if nothing was to be seen. "
+        description="The samples of each value, the oldest first, at most 360; null for an unknown value. "
         "`cpu` is in cores, memory in bytes."
     )
 

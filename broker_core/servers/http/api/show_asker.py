@@ -23,10 +23,10 @@ __all__ = ["operations"]
 class _Rights(JsonObject):
     """Actions of the rules: `list`, `lookup`, `monitor`, `admin`."""
 
-    everywhere: list[str] = Field(description="Those that it has in all namespaces.")
-    somewhere: list[str] = Field(description="Those that it has in some namespace.")
+    everywhere: list[str] = Field(description="The actions that it may do in all namespaces.")
+    somewhere: list[str] = Field(description="The actions that it may do in some namespace.")
     namespace: list[str] | None = Field(
-        description="Those that it has in the namespace of the question; null without one. Plugins may allow less."
+        description="Those that it may do in the namespace of the question; null without one. Plugins may allow fewer."
     )
 
 
@@ -100,7 +100,7 @@ def operations(services: ApiServices, version: str) -> list[HttpOperation]:
             "GET",
             "/v1/me",
             "showAsker",
-            "Who asks: the role, its rights by the rules, and the server that is asked.",
+            "The client that asks: its role, its rights by the rules, and the server that is asked.",
             Right.CREDENTIALS,
             show,
             {200: Reply("The client.", {"application/json": _Me}, examples={"application/json": _EXAMPLE})},

@@ -44,7 +44,7 @@ _TOPIC_ID: Final = Parameter(
     within="path",
     example="pLW3lPqvQYyE8maO_j3eRw",
 )
-_UNKNOWN: Final = Reply("There is none of this id for this client.")
+_UNKNOWN: Final = Reply("There is no topic of this id for this client.")
 
 
 def operations(_services: ApiServices) -> list[HttpOperation]:
@@ -54,7 +54,7 @@ def operations(_services: ApiServices) -> list[HttpOperation]:
             "GET",
             _PATH,
             "showTopicById",
-            "What is known of the topic of an id.",
+            "The details of the topic of an id.",
             Right.CREDENTIALS,  # the use case asks rules and gates
             _show,
             SHOWN_REPLIES | {404: _UNKNOWN, 501: CHANGE_PROBLEMS[501]},

@@ -74,13 +74,13 @@ class TopicObject(JsonObject):
     name: str = Field(description="The full name, without a partition.")
     partitions: int = Field(ge=0, description="0: a topic without any.")
     topic_id: str = Field(description="22 characters of base64 (KIP-516).")
-    properties: dict[str, str] = Field(description="Those of the topic.")
+    properties: dict[str, str] = Field(description="The properties of the topic.")
     configs: dict[str, str] = Field(description="The configs of Kafka that were set for the topic.")
     replication: int | None = Field(
         description="The replicas that a Kafka client asked for; null for no number."
     )
     created: str = Field(description="In UTC.", json_schema_extra={"format": "date-time"})
-    version: str = Field(description="Of the namespace, for `since=` of its changes.")
+    version: str = Field(description="The version of the namespace, for `since=` of its changes.")
 
     @classmethod
     def of(cls, topic: TopicRecord, version: CatalogVersion) -> TopicObject:

@@ -127,7 +127,9 @@ _AN_ACL: Final = {
 
 def _filter_word(name: str) -> Parameter:
     words = [each.name for each in _WORDS[name] if each > 1]
-    return Parameter(name, "Only of this one.", read=one_of(words), schema={"type": "string", "enum": words})
+    return Parameter(
+        name, "Only ACLs with this one.", read=one_of(words), schema={"type": "string", "enum": words}
+    )
 
 
 _FILTER: Final = (
@@ -139,8 +141,8 @@ _FILTER: Final = (
         read=one_of(("LITERAL", "PREFIXED", "MATCH")),
         schema={"type": "string", "enum": ["LITERAL", "PREFIXED", "MATCH"]},
     ),
-    Parameter("principal", "Only of this one, such as User:orders-app."),
-    Parameter("host", "Only from this one."),
+    Parameter("principal", "Only ACLs of this principal, such as User:orders-app."),
+    Parameter("host", "Only ACLs with this host."),
     _filter_word("operation"),
     _filter_word("permission"),
 )
@@ -158,7 +160,7 @@ def operations() -> list[HttpOperation]:
             _list_acls,
             {
                 200: Reply(
-                    "A page of those that all parameters are about.",
+                    "A page of the ACLs that match all parameters.",
                     {_JSON: _AclPage},
                     {"Link": "The address of the next page, if there is one."},
                     {_JSON: {"items": [_AN_ACL], "next": None}},
@@ -171,9 +173,9 @@ def operations() -> list[HttpOperation]:
             "POST",
             _ACLS,
             "createKafkaAcls",
-            "Allow or deny principals something in a namespace.",
+            "Add access control lists to a namespace.",
             _create_acls,
-            {200: Reply("All of them are there.", acls, examples={_JSON: {"items": [_AN_ACL]}}), **REFUSALS},
+            {200: Reply("The ACLs are stored.", acls, examples={_JSON: {"items": [_AN_ACL]}}), **REFUSALS},
             "All are stored, or none. With the first one of any namespace, Kafka clients may do what an ACL or "
             "`kafka.super_users` allows them, and nothing else.",
             body=Body({_JSON: _NewAcls}, _BYTES, "The ACLs.", examples={_JSON: {"items": [_AN_ACL]}}),
@@ -186,10 +188,10 @@ def operations() -> list[HttpOperation]:
             "Remove access control lists of a namespace.",
             _delete_acls,
             {
-                200: Reply("Those that were removed.", acls, examples={_JSON: {"items": [_AN_ACL]}}),
+                200: Reply("The removed ACLs.", acls, examples={_JSON: {"items": [_AN_ACL]}}),
                 **REFUSALS,
             },
-            "Those that all parameters are about; one parameter is needed at least.",
+            "The ACLs that match all parameters are removed; one parameter is needed at least.",
             parameters=_FILTER,
             changes="delete_acl",
         ),

@@ -73,7 +73,7 @@ class _NewPassword(RequestObject):
         default=["SCRAM-SHA-256", "SCRAM-SHA-512"],
         min_length=1,
         max_length=2,
-        description="What it has for another one stays.",
+        description="Credentials for other mechanisms stay.",
     )
     allow_short: bool = Field(
         default=False, description=f"Take a password of fewer than {SHORTEST_PASSWORD} characters."

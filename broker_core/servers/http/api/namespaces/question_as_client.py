@@ -69,7 +69,7 @@ class QuestionAsClient(RequestObject):
         description="The domains whose topics are listed.",
         json_schema_extra={"default": "persistent"},
     )
-    properties: dict[Text, Text] = Field(default={}, description="What plugins are asked with.")
+    properties: dict[Text, Text] = Field(default={}, description="The properties of the question.")
     asker: (
         Annotated[
             dict[Text, Text | None],

@@ -40,7 +40,7 @@ SHOWN_REPLIES: Final = {
         {"ETag": "Of the topic, for `If-Match` of a change; of topics of the catalogue alone."},
         {"application/json": TOPIC_EXAMPLE},
     ),
-    304: Reply("The client has it.", headers={"ETag": "Of the topic."}),
+    304: Reply("The client has this state of the topic already.", headers={"ETag": "Of the topic."}),
 }
 
 
@@ -51,12 +51,12 @@ def operations(_services: ApiServices) -> list[HttpOperation]:
             "GET",
             TOPIC_PATH,
             "showTopic",
-            "What is known of one topic.",
+            "The details of one topic.",
             Right.CREDENTIALS,  # the use case asks rules and gates
             _show,
-            SHOWN_REPLIES | {404: Reply("There is none for this client.")},
-            description="What hides a topic from the listings of a client hides it here too. A null is not known: of a "
-            "topic that a plugin lists, or brokers.",
+            SHOWN_REPLIES | {404: Reply("There is no such topic for this client.")},
+            description="A topic that is hidden from the listings of a client is hidden here too. A null is unknown: "
+            "plugins and brokers do not say everything of the topics that they list.",
             parameters=(TOPIC, KNOWN),
         )
     ]

@@ -79,7 +79,7 @@ class _Change(JsonObject):
 
 class _Changes(JsonObject):
     since: str | None = Field(description="The version that was asked for.")
-    version: str = Field(description="What the changes lead to: the next `since`.")
+    version: str = Field(description="The version after these changes: the next `since`.")
     more: bool = Field(description="Whether there are more changes already.")
     changes: list[_Change] = Field(description="The oldest is first.")
 

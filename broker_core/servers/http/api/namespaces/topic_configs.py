@@ -45,8 +45,10 @@ class _Given(JsonObject):
 
 class _Config(_Given):
     type: str = Field(description="As in Kafka's answers: `LONG`, `LIST` ...")
-    synonyms: list[_Given] = Field(description="All that the value can be from; the first one counts.")
-    documentation: str | None = Field(default=None, description="Of Kafka, in HTML (`documentation`).")
+    synonyms: list[_Given] = Field(description="All sources that the value can have; the first one counts.")
+    documentation: str | None = Field(
+        default=None, description="Kafka's words about it, in HTML (`documentation`)."
+    )
 
 
 class _Configs(JsonObject):
@@ -90,7 +92,7 @@ def operations(_services: ApiServices) -> list[HttpOperation]:
                 ),
                 404: Reply("There is no such topic for this client."),
             },
-            description="As DescribeConfigs has them: also without `[kafka]`, of which then nothing is inherited.",
+            description="As in DescribeConfigs; without `[kafka]` too, when no settings are inherited.",
             parameters=(
                 TOPIC,
                 flag_parameter(

@@ -36,13 +36,13 @@ class _State(JsonObject):
 
 class _Change(JsonObject):
     version: int | None = Field(
-        description="Of the namespace; null if masks or rules hide topics of it, since it counts those too."
+        description="The version of the namespace; null if masks or rules hide topics, whose changes it counts too."
     )
     time: str = Field(json_schema_extra={"format": "date-time"})
     operation: Literal["create", "update", "delete"]
     topic_id: str = Field(description="A name that is made anew is another topic, with another id.")
-    before: _State | None = Field(description="Null of a topic that was made.")
-    after: _State | None = Field(description="Null of a topic that was deleted.")
+    before: _State | None = Field(description="Null if the topic was created.")
+    after: _State | None = Field(description="Null if the topic was deleted.")
 
     @classmethod
     def of(cls, change: Change, *, counts_hidden: bool) -> _Change:
@@ -100,7 +100,7 @@ def operations(_services: ApiServices) -> list[HttpOperation]:
             "GET",
             f"{TOPIC_PATH}/history",
             "showTopicHistory",
-            "What the change log knows of a topic, and of those that had its name before.",
+            "The changes of a topic in the change log, and of the topics that had its name before.",
             Right.LIST,
             _show,
             {
@@ -113,7 +113,7 @@ def operations(_services: ApiServices) -> list[HttpOperation]:
                 501: Reply("Brokers hold the topics."),
             },
             description="The log has the last changes of a namespace, 50,000 of them as a rule. Masks are asked about "
-            "what there is: if they hide topics, only one that is there for the client has a history, from the "
+            "existing topics: if they hide some, only a topic that exists for the client has a history, from the "
             "change that made it. An answer has 1 MiB of changes at the most, or one, whatever the `limit`.",
             parameters=(TOPIC, limit_parameter("Changes at the most.", 1000, 100)),
         )

@@ -39,7 +39,7 @@ class _Step(JsonObject):
         description="`rules`, `gates`, `exists`, `mode`, `properties`, `pattern`, `masks`, `held` or `listing`."
     )
     passes: bool | None = Field(description="Whether the topic passes; null if that is not known.")
-    by: str | None = Field(description="What decides: a rule, plugins, what lists.")
+    by: str | None = Field(description="What decides: a rule, plugins, or the lister.")
     says: str
     needs: str | None = Field(description="What it would take, if it does not pass.")
     change: _Change | None = Field(

@@ -128,8 +128,8 @@ def operations(_services: ApiServices) -> list[HttpOperation]:
             description="An unknown namespace has no topics. `Accept` chooses the form, `Accept-Encoding: gzip` "
             "compresses it, and `If-None-Match` with the `ETag` of an earlier answer asks only for what has changed. "
             "Without `limit` all names are in one answer, in the order of the topics hash, up to a bound of the server "
-            "(`http.most_items`); above it the answer is the first page. Pages are in the order of names: who follows "
-            "`next` gets no name twice, and each name that was there throughout.",
+            "(`http.most_items`); above it the answer is the first page. Pages are in the order of names: a client "
+            "that follows `next` gets no name twice, and each name that was there throughout.",
             parameters=(
                 PATTERN,
                 MODE,

@@ -71,8 +71,8 @@ class PlanObject(JsonObject):
     """Way in which a pattern was applied."""
 
     how: str = Field(
-        description="`none` (no pattern), `all`, `literal`, `range`, `scan`, `unsupported`, or `lister`: what lists "
-        "the topics has filtered them itself."
+        description="`none` (no pattern), `all`, `literal`, `range`, `scan`, `unsupported`, or `lister`: the lister "
+        "has filtered the topics itself."
     )
     literal: str | None = Field(description="The one name, without its scheme, that can match.")
     ranges: list[list[str]] | None = Field(description="Bounds of names, outside of which nothing matches.")

@@ -98,7 +98,10 @@ class _Merge(_TopicBody):
         default={},
         description="The value null takes a property away, null in place of the object all of them.",
     )
-    configs: _Changes = Field(default={}, description="The same of configs of Kafka.")
+    configs: _Changes = Field(
+        default={},
+        description="The value null takes a config of Kafka away, null in place of the object all of them.",
+    )
 
 
 _HEADERS: Final = {
@@ -107,7 +110,7 @@ _HEADERS: Final = {
 }
 _EXAMPLE: Final = {_JSON: TOPIC_EXAMPLE}
 _REFUSALS: Final = {
-    409: Reply("What is there does not allow it, such as fewer partitions (CONFLICT)."),
+    409: Reply("The existing topics do not allow it, such as fewer partitions (CONFLICT)."),
     412: Reply("The topic does not meet If-Match or If-None-Match (PRECONDITION)."),
     **CHANGE_PROBLEMS,
 }
@@ -122,18 +125,18 @@ def operations(_services: ApiServices) -> list[HttpOperation]:
             "PUT",
             TOPIC_PATH,
             "putTopic",
-            "Create a topic, or replace what it has.",
+            "Create a topic, or replace its content.",
             Right.CREDENTIALS,
             _put,
             {
-                200: Reply("The topic is there, and is this.", topic, _HEADERS, _EXAMPLE),
+                200: Reply("The topic existed, and has this content now.", topic, _HEADERS, _EXAMPLE),
                 201: Reply(
                     "The topic was made.", topic, _HEADERS | {"Location": "The path of the topic."}, _EXAMPLE
                 ),
                 **_REFUSALS,
             },
-            description="The topic has this content then: a topic that is there with another one is left as it is "
-            "(409), unless `If-Match` says which one is to be replaced. It keeps its id; partitions can only be "
+            description="The topic has this content then. An existing topic with other content stays as it is "
+            "(409), unless `If-Match` says which state is to be replaced. It keeps its id; partitions can only be "
             "added, and one that is missing comes back. `If-None-Match: *` only creates.",
             parameters=(TOPIC, IF_MATCH, IF_NONE_MATCH),
             body=Body(

@@ -74,8 +74,8 @@ class _Report(JsonObject):
     lines: int = Field(description="Lines of the body.")
     topics: int = Field(description="Topics in them.")
     created: int = Field(description="Topics that were not there.")
-    updated: int = Field(description="Topics that have another content now.")
-    unchanged: int = Field(description="Topics that were there, just so.")
+    updated: int = Field(description="Topics whose content was changed.")
+    unchanged: int = Field(description="Topics that were there with this content already.")
     deleted: int = Field(description="Topics that were not in the body, with exact.")
     names_lost: int = Field(description="Listed names that are gone, with exact: each partition is one.")
     renewed_ids: int = Field(
@@ -106,7 +106,7 @@ def operations(_services: ApiServices) -> list[HttpOperation]:
             "POST",
             "/v1/namespaces/{tenant}/{namespace}/topics:import",
             "importTopics",
-            "Bring many topics to a namespace: all of the body, or nothing.",
+            "Import many topics into a namespace: all of the body, or nothing.",
             Right.CREDENTIALS,
             _import,
             {
@@ -130,7 +130,7 @@ def operations(_services: ApiServices) -> list[HttpOperation]:
             "by those of the line, if it has some. The last line of a topic counts. A wrong line is a 400 with its "
             "number in `line`. The body may be compressed with gzip. With exact and max_deletions, an empty "
             "one empties the namespace. If plugins authorize, they are asked about the namespace and about each "
-            f"topic that is brought or deleted, of which there may be {MOST_AUTHORIZED} each.",
+            f"topic that is imported or deleted, of which there may be {MOST_AUTHORIZED} each.",
             parameters=(_EXACT, _MOST),
             body=Body(
                 {_NDJSON: _LINES},
