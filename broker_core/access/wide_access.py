@@ -23,7 +23,7 @@ def wide_settings(settings: Settings, *, identifies: bool = False) -> Iterator[t
     for name, served in (("pulsar", settings.pulsar), ("http", settings.http), ("kafka", settings.kafka)):
         for network in () if served is None else served.haproxy_from:
             if network.prefixlen == 0:
-                text = f"{network} is every address: whoever connects can claim the address of another client"
+                text = f"{network} is every address: any client can claim the address of another one"
                 yield f"{name}.haproxy_from", text
     if _are_writes_open(settings):
         yield (

@@ -312,7 +312,7 @@ class _ClusterLog:
 
 def _for_all(cluster: UpstreamCluster) -> SnapshotLog:
     if cluster.log is None:
-        raise ListingFailed("What the cluster lists depends on who asks", cause=Cause.UPSTREAM)
+        raise ListingFailed("The cluster's listings depend on the client", cause=Cause.UPSTREAM)
     return cluster.log
 
 

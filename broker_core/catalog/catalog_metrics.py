@@ -28,7 +28,7 @@ def show_catalog(metrics: Metrics, lister: CatalogLister, stored: StoredSnapshot
     )
     metrics.gauge(
         "catalog_last_change_seconds",
-        "The time of the last of them, in Unix seconds.",
+        "The time of the last change of a topic in the log of the catalogue, in Unix seconds.",
         partial(_last_change, lister, 1),
     )
 

@@ -175,8 +175,8 @@ class _RootCommands(PluginCommandsGroup):
             "clients": (
                 "operate.clients:app",
                 (
-                    "Show the clients that are connected to a running server, over all protocols: "
-                    "what they ask, hold and are sent."
+                    "Show the connected clients of a running server, over all protocols: "
+                    "their requests, memory and traffic."
                 ),
             ),
             "top": (

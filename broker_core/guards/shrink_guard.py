@@ -146,7 +146,7 @@ class ShrinkGuard:
         since = last.held_since or now
         if now >= since + limits.hold:
             _log.warning(
-                "a listing that was held is taken for meant: shrink_guard.hold is over",
+                "a held listing passes as it is: shrink_guard.hold is over",
                 namespace=str(namespace),
                 question=question[:_SHOWN],
                 before=last.count,

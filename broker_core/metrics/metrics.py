@@ -202,7 +202,7 @@ class Metrics(Collector):
         #: Called with the action, and the part that denied it.
         self.denied = self.counter(
             "denials",
-            "Requests of clients that were denied, by action, and by who denied them: rules, gates or brokers.",
+            "Requests of clients that were denied, by action, and by what denied them: rules, gates or brokers.",
             "action",
             "by",
             known=DENIALS,
@@ -252,7 +252,10 @@ class Metrics(Collector):
             "hook",
         )
         self._stale_ages = self.histogram(
-            "listing_plugin_stale_age_seconds", "How old such answers were.", _AGE_BOUNDS, "plugin"
+            "listing_plugin_stale_age_seconds",
+            "Age of plugins' former answers that were given.",
+            _AGE_BOUNDS,
+            "plugin",
         )
         self.read_counter(
             "listing_plugin_stale",

@@ -21,12 +21,10 @@ def show_permits(metrics: Metrics, permits: Permits) -> None:
     _show(metrics, "heap", permits.heap)
     _show(metrics, "direct", permits.direct, permits.reserve)
     snapshots = permits.snapshots
-    metrics.gauge(
-        "snapshots_memory_used_bytes", "Memory of namespaces that are kept.", lambda: snapshots.acquired
-    )
+    metrics.gauge("snapshots_memory_used_bytes", "Memory of kept namespaces.", lambda: snapshots.acquired)
     metrics.gauge(
         "snapshots_memory_limit_bytes",
-        "Memory that they may take; 0 is unlimited.",
+        "Memory that kept namespaces may take; 0 is unlimited.",
         lambda: snapshots.maximum,
     )
 
@@ -56,7 +54,7 @@ def _show(metrics: Metrics, kind: str, *budgets: PermitBudget) -> None:
     timeouts = metrics.counter(f"{name}_timeout", f"Listings that waited too long for {kind} memory.")
     waits = metrics.histogram(
         f"{name}_wait_time_seconds",
-        f"Seconds that listings waited for {kind} memory; those that waited in vain are among them.",
+        f"Seconds that listings waited for {kind} memory; those that got none are among them.",
         _WAIT_BOUNDS,
         more_at_zero=lambda: sum(budget.granted_at_once for budget in budgets),
     ).of()

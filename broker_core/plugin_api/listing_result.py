@@ -183,7 +183,7 @@ class TopicListingResult:
         if not isinstance(topics_hash, str) or not topics_hash:
             raise ValueError(
                 "unchanged() needs the topics hash that the request carries: write "
-                "TopicListingResult.unchanged(request.topics_hash) where that is not None"
+                "TopicListingResult.unchanged(request.topics_hash) if that is not None"
             )
         return cls._make(AnswerKind.UNCHANGED, topics_hash=_own(topics_hash))
 

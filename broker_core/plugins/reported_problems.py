@@ -21,9 +21,7 @@ def as_problems(problems: object) -> tuple[str, ...]:
     if isinstance(problems, str):
         problems = [problems]
     if not isinstance(problems, Collection) or isinstance(problems, bytes | bytearray | memoryview | Mapping):
-        raise TypeError(
-            f"problems are a list of strings, [] where all is well, not {type(problems).__name__}"
-        )
+        raise TypeError(f"problems are a list of strings, [] if all is well, not {type(problems).__name__}")
     texts = list(problems)
     for text in texts:
         if not isinstance(text, str):

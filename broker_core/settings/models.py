@@ -89,7 +89,7 @@ class PulsarSettings(Table):
     )
     max_message_size: Annotated[Size, Field(ge=1024, le=_LARGEST_MESSAGE)] = Field(
         default=5 * 1024 * 1024,
-        description="Told to clients in CONNECTED, and the bound of a listing's frame for clients that have one. "
+        description="Sent to clients in CONNECTED, and the bound of a listing's frame for clients that have one. "
         "It must be the same as at the brokers.",
     )
     advertise_frame: Literal["same", "auto"] = Field(

@@ -28,7 +28,7 @@ class ShrinkLimits(Table):
     )
     hold: PositiveDuration = Field(
         default=3600.0,
-        description="For how long a listing is an error before it is taken for meant, unless it is accepted.",
+        description="How long a listing is an error before it passes as it is, unless it is accepted.",
     )
 
 
@@ -38,10 +38,12 @@ class ShrinkGuardNamespace(Table):
     name: str = Field(
         description="A namespace, such as acme/orders, acme/* for some, or * for all, as in rules."
     )
-    enabled: bool | None = Field(default=None, description="As above.")
-    max_ratio: _Ratio | None = Field(default=None, description="As above.")
-    min_topics: Annotated[Count, Field(ge=1)] | None = Field(default=None, description="As above.")
-    hold: PositiveDuration | None = Field(default=None, description="As above.")
+    enabled: bool | None = Field(default=None, description="As in [shrink_guard].")
+    max_ratio: _Ratio | None = Field(default=None, description="As in [shrink_guard].")
+    min_topics: Annotated[Count, Field(ge=1)] | None = Field(
+        default=None, description="As in [shrink_guard]."
+    )
+    hold: PositiveDuration | None = Field(default=None, description="As in [shrink_guard].")
 
     @field_validator("name")
     @classmethod

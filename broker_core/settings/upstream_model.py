@@ -72,7 +72,7 @@ class UpstreamSnapshotsSettings(Table):
 
     mode: Literal["auto", "off"] = Field(
         default="auto",
-        description="auto: a namespace is listed once for all who ask; off: the brokers are asked for each question.",
+        description="auto: a namespace is listed once for all clients; off: the brokers are asked for each question.",
     )
     max_age: Annotated[PositiveDuration, Field(ge=1.0)] = Field(
         default=60.0,
@@ -149,8 +149,8 @@ class UpstreamSettings(Table):
     )
     listing_depends_on: tuple[Literal["principal", "properties"], ...] = Field(
         default=(),
-        description="What the brokers' own plugin lists by, if they have one: questions that it concerns are asked one "
-        "by one. Without properties, those of clients are not sent to the brokers.",
+        description="What the answers of the brokers' own plugin depend on, if they have one: such questions are "
+        "asked one by one. Without properties, those of clients are not sent to the brokers.",
     )
     snapshots: UpstreamSnapshotsSettings = Field(default_factory=UpstreamSnapshotsSettings)
     tls: UpstreamTlsSettings | None = None

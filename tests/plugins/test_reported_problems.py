@@ -36,7 +36,7 @@ def test_their_number_and_length_are_bounded() -> None:
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        (None, r"a list of strings, \[\] where all is well, not NoneType"),
+        (None, r"a list of strings, \[\] if all is well, not NoneType"),
         (5, "not int"),
         (b"text", "not bytes"),
         ({"a": 1}, "not dict"),

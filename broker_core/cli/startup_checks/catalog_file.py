@@ -116,5 +116,5 @@ def _property_keys(connection: sqlite3.Connection, keys: Iterable[str]) -> Itera
         if key not in known:
             yield Check.warning(
                 "catalog.property_keys",
-                f"no topic has the property {key!r}, so that who asks for one gets nothing; {there}",
+                f"no topic has the property {key!r}, so that a client with one gets nothing; {there}",
             )

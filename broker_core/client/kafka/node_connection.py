@@ -310,7 +310,7 @@ class NodeConnection:
                 _, value = read(api, version, message)
         except MalformedMessage as broken:
             failed = UnexpectedAnswer(
-                f"{self._shown} answered {api.name} (version {version}) with bytes that are none: {broken}"
+                f"{self._shown} answered {api.name} (version {version}) with bytes that are no answer to it: {broken}"
             )
             self.abort(failed)
             raise failed from None

@@ -38,7 +38,7 @@ def claimed_chunks(
         if file.has_name:
             warnings.warn(
                 f"{file.path} is mapped for a listing and still has a name: "
-                "whoever cuts it short ends this process",
+                "a process that cuts it short ends this one",
                 RuntimeWarning,
                 stacklevel=4,
             )

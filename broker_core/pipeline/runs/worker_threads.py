@@ -56,13 +56,13 @@ class Workers:
         )
         metrics.read_counter(
             "work_cpu_seconds",
-            "Seconds of the processor that threads took for it.",
+            "Seconds of the processor that threads took for work of listings.",
             lambda: {kind: threads.seconds for kind, threads in kinds.items()},
             "kind",
         )
         metrics.read_histogram(
             "work_wait_seconds",
-            "Seconds that it waited until its first slice.",
+            "Seconds that work of listings waited for its first slice.",
             lambda: {kind: threads.waits for kind, threads in kinds.items()},
             "kind",
         )

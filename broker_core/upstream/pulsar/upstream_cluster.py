@@ -287,7 +287,7 @@ class UpstreamCluster:
         if theirs != self.options.pulsar.max_message_size and "max_message_size" not in self._warned:
             self._warned.add("max_message_size")
             _log.warning(
-                "the brokers have another max_message_size, and clients take it from whoever they asked last: "
+                "the brokers have another max_message_size, and clients take it from the server that they asked last: "
                 "set pulsar.max_message_size to theirs",
                 service_url=service_url,
                 theirs=theirs,

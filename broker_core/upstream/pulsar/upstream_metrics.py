@@ -84,12 +84,12 @@ def show_upstream(metrics: Metrics, cluster: Callable[[], UpstreamCluster]) -> N
     )
     metrics.gauge(
         "upstream_watches",
-        "Namespaces of which the brokers tell changes now.",
+        "Namespaces whose changes the brokers report now.",
         lambda: snapshots().watches.open,
     )
     metrics.read_counter(
         "upstream_watch_events",
-        "What watches at the brokers came to, by event.",
+        "Events of watches at the brokers, by kind.",
         lambda: dict(snapshots().watches.counts),
         "event",
     )

@@ -1,7 +1,7 @@
 """Look at topics in a browser, at the address of [http].
 
 The module is the plugin: its first line is what the list of plugins says. All that it brings is files: the page asks
-``/v1`` with the rights of whoever signed in, as any other client of HTTP does.
+``/v1`` with the rights of the signed-in user, as any other client of HTTP does.
 """
 
 from __future__ import annotations

@@ -14,5 +14,5 @@ class ExplorerSettings(BaseModel):
 
     writes: bool = Field(
         default=False,
-        description="Whether pages of the server change and delete topics, with the rights of whoever signed in.",
+        description="Whether pages of the server change and delete topics, with the rights of the signed-in user.",
     )

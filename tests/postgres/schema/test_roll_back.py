@@ -112,7 +112,7 @@ async def test_what_depends_on_the_tables_is_not_taken_away(empty_database: Data
             "CREATE FUNCTION own.counted() RETURNS bigint LANGUAGE sql"
             " BEGIN ATOMIC SELECT count(*) FROM broker_core.topics; END"
         )
-        with pytest.raises(MigrationFailed, match="would go with them") as refused:
+        with pytest.raises(MigrationFailed, match="would be dropped with them") as refused:
             await migrate_back(connection)
         message = str(refused.value)
         for other in ('view own."Mine"', "on table own.refers", "own.computed", "function own.counted()"):

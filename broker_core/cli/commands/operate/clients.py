@@ -71,7 +71,7 @@ def show_clients(
     ] = "table",
     broker: RunningBroker,
 ) -> None:
-    """Show the clients that are connected to a running server, over all protocols: what they ask, hold and are sent."""
+    """Show the connected clients of a running server, over all protocols: their requests, memory and traffic."""
     from broker_core.cli.printed_output import print_json, print_lines, print_table
 
     if context.invoked_subcommand is not None:

@@ -44,7 +44,7 @@ def list_held(
     ] = "table",
     broker: RunningBroker,
 ) -> None:
-    """Show what a running server holds: since when, how many topics are missing, and whose question it is."""
+    """Show the listings that a running server holds: since when, how many topics they lack, and which client asked."""
     from broker_core.cli.printed_output import print_lines, print_rows
 
     held = broker.items("/v1/held-listings")
@@ -62,7 +62,10 @@ def list_held(
 @command
 def accept_held(
     namespace: Annotated[
-        str, typer.Argument(metavar="NAMESPACE", help="TENANT/NAMESPACE whose topics may be gone.")
+        str,
+        typer.Argument(
+            metavar="NAMESPACE", help="TENANT/NAMESPACE whose missing topics were deleted on purpose."
+        ),
     ],
     *,
     broker: RunningBroker,

@@ -41,7 +41,7 @@ def import_file(
         bool,
         typer.Option(
             "--exact",
-            help="Remove what is not in the file: the namespace becomes what it says.",
+            help="Remove topics that are not in the file: the namespace then has those of the file alone.",
             show_default=False,
         ),
     ] = False,

@@ -32,7 +32,7 @@ def chosen_type(request: web.Request, offered: Sequence[str]) -> str:
         if quality > 0 and (quality, specific) > best:
             best, chosen = (quality, specific), media_type
     if chosen is None:
-        raise refused(406, f"this is there as {', '.join(offered)}")
+        raise refused(406, f"there is an answer as {', '.join(offered)}")
     return chosen
 
 

@@ -67,7 +67,9 @@ def run(
     it again changes nothing. Readers go on meanwhile.
     """
     if back and no_backup:
-        raise typer.BadParameter("--back keeps what it leaves", param_hint="--no-backup")
+        raise typer.BadParameter(
+            "--back always keeps a copy of the schema that it leaves", param_hint="--no-backup"
+        )
     settings = plugin_settings("postgres")
     parameters = parameters_of(settings, dsn if dsn is not None else settings.listen_dsn)
 

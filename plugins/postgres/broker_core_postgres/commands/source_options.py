@@ -179,7 +179,7 @@ class SourceOptions:
 async def open_source(given: SourceOptions) -> AsyncIterator[MirrorSource]:
     """Open the cluster or the catalogue."""
     if (given.admin_url is None) == (given.catalog is None):
-        raise FillingFailed("Name what is right by either --admin-url or --catalog")
+        raise FillingFailed("Name the source by either --admin-url or --catalog")
     if given.catalog is not None:
         with SqliteCatalog(given.catalog, create=False) as catalog:
             yield CatalogSource(catalog)
@@ -189,7 +189,7 @@ async def open_source(given: SourceOptions) -> AsyncIterator[MirrorSource]:
     except ValueError as error:
         raise FillingFailed(f"--timeout {error}") from None
     if not timeout:
-        raise FillingFailed("--timeout must be longer than nothing")
+        raise FillingFailed("--timeout must be more than 0 seconds")
     retry = Retry(tries=given.tries)
     async with PulsarAdmin(given.address(), parallel=given.parallel, timeout=timeout, retry=retry) as admin:
         yield ClusterSource(admin, properties=not given.no_properties, parallel=given.parallel)

@@ -116,8 +116,8 @@ async def migrate_back(
     others = [text for (text,) in await connection.fetch(_OTHERS)]
     if others:
         raise MigrationFailed(
-            f"What is not of this plugin depends on its tables, and would go with them: {', '.join(others)}. "
-            "Drop it, go back, and make it again"
+            f"Objects of others depend on this plugin's tables, and would be dropped with them: {', '.join(others)}. "
+            "Drop these, go back, and make them again"
         )
     if dry_run:
         return done

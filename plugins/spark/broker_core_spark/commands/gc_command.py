@@ -27,7 +27,7 @@ def gc(
         typer.Option(
             "--grace",
             metavar="DURATION",
-            help="What is younger stays, for a build that began since.",
+            help="Younger files stay: a build that began since may need them.",
         ),
     ] = "24h",
     dry_run: Annotated[

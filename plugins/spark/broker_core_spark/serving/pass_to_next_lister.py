@@ -16,7 +16,7 @@ PASS_REASONS: Final = {
     "not_registered": "the generation does not have the question",
     "wrong_answer": "the generation's answer has topics that do not match, or another hash than theirs",
     "property_keys": "the broker selects topics by other properties than the generation",
-    "no_change_log": "nobody here has a change log, and the catalogue is not declared as static",
+    "no_change_log": "no lister has a change log, and the catalogue is not declared as static",
     "not_declared_static": "the generation is of a catalogue without versions, which was not declared as static",
     "too_old": "no change log brings the generation up to date, and it is older than max_age",
     "other_catalogue": "the generation is of another catalogue than the one that is served here",

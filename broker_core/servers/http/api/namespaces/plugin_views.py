@@ -73,7 +73,7 @@ async def exact_log(services: ApiServices, asker: Asker, namespace: NamespaceNam
     if found is None:
         raise _no_log(f"plugin {name!r} lists this namespace, and has no change log")
     if not all(word.startswith(_CHOSEN) for word in dispatcher.dependencies.of(name)):
-        raise _no_log(f"what plugin {name!r} lists depends on who asks, and its change log does not")
+        raise _no_log(f"the listings of plugin {name!r} depend on the client, and its change log does not")
     if not (await found.version(namespace)).number:
         raise _no_log(f"plugin {name!r} has never held this namespace, and may leave it to others")
     return found

@@ -50,7 +50,7 @@ class ChangeLogFinder:
         if not logs:
             if static:
                 return None
-            raise PassToNextLister("no_change_log", "nobody here has a change log")
+            raise PassToNextLister("no_change_log", "no lister has a change log")
         clock = asyncio.get_running_loop().time
         if clock() >= self._not_before:
             found, self._why_none = await self._look(logs, manifest.catalogue_id)
