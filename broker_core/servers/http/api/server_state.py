@@ -293,7 +293,7 @@ def operations(_services: ApiServices) -> list[HttpOperation]:
             limit_parameter("Questions at the most."),
         ),
         operation(
-            "caches", "What is kept in memory to be given again: how much, and at the most.", _caches, _Caches
+            "caches", "The caches of the server: how much they hold, and how much they may.", _caches, _Caches
         ),
         operation(
             "check",

@@ -52,7 +52,7 @@ def operations(services: ApiServices) -> list[HttpOperation]:
             "GET",
             "/v1/namespaces/{tenant}/{namespace}",
             "showNamespace",
-            "How many topics a namespace has for the client that asks; none of an unknown one.",
+            "The number of topics that a namespace has for the client that asks; none for an unknown namespace.",
             Right.LIST,
             show,
             {

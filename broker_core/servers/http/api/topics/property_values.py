@@ -96,7 +96,7 @@ def operations(_services: ApiServices) -> list[HttpOperation]:
             "GET",
             "/v1/namespaces/{tenant}/{namespace}/properties/{key}",
             "listPropertyValues",
-            "The values that the topics of a listing have of a property that selects.",
+            "The values of a selecting property in a listing.",
             Right.CREDENTIALS,  # the pipeline asks rules and gates
             _list,
             {
