@@ -264,7 +264,7 @@ def _instead(topics: object) -> str:
         return "write [topic async for topic in topics]"
     if isinstance(topics, Iterable) and not isinstance(topics, range):
         return "write list(topics)"
-    return "write [] where there are none, or pass_through() to leave the question to the next lister"
+    return "write [] if there are none, or pass_through() to leave the question to the next lister"
 
 
 @dataclass(frozen=True, slots=True)

@@ -156,7 +156,7 @@ class HttpSettings(Table):
     )
     protect: bool = Field(
         default=False,
-        description="Whether /metrics and health need credentials too, as /questions and /plugins do wherever clients "
+        description="Whether /metrics and health need credentials too, as /questions and /plugins do whenever clients "
         "are authenticated.",
     )
     connections: Annotated[int | Literal["auto"], BeforeValidator(_connections)] = Field(

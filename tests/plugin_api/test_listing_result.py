@@ -94,7 +94,7 @@ async def _later() -> AsyncIterator[str]:
         (pa.scalar("a"), {}, TypeError, r"not StringScalar: write \[topic.as_py\(\)\]"),
         (pa.table({"name": NAMES}), {}, TypeError, r"not Table: write .*topics.column\(0\)"),
         (range(3), {}, TypeError, "not range: write"),
-        (7, {}, TypeError, r"not int: write \[\] where there are none, or pass_through"),
+        (7, {}, TypeError, r"not int: write \[\] if there are none, or pass_through"),
         (NAMES, {"version": True}, TypeError, "version must be a string or an integer, not bool"),
         (NAMES, {"owned": "yes"}, TypeError, "owned must be a bool, not str"),
         (NAMES, {"filtered": 1}, TypeError, "filtered must be a bool, not int"),

@@ -27,7 +27,7 @@ class ClusterConnections:
     """Connections of a client to the nodes, one for each address, shared by its operations.
 
     Nodes are reached by the addresses that the cluster advertises; if none of them can be reached, the bootstrap
-    addresses are tried again. Those that are ``avoided`` at the moment come last where any node will do. All
+    addresses are tried again. Those that are ``avoided`` at the moment come last if any node will do. All
     methods raise :exc:`~broker_core.client.ClientError`.
     """
 

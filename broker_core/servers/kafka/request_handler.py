@@ -49,7 +49,7 @@ _MOST_HELD: Final = 5.0
 #: has the rows of the client's request before it.
 _FEW_ROWS: Final = 8 * 1024
 _KNOWN_ROWS: Final = 256 * 1024
-#: Looks of the keep-alive in which a stranger must be authenticated.
+#: Intervals of the keep-alive in which a client must authenticate.
 _UNAUTHENTICATED: Final = 2
 
 

@@ -19,15 +19,16 @@ from broker_core.pipeline import ChangeNotices
 
 __all__ = ["ChangeWatch"]
 
-#: Seconds between looks at the least, and also at the most where writes are not reported.
+#: The fewest seconds between looks, and also the most if writes are not reported.
 _PERIOD: Final = 0.1
 _LATE: Final = 2 * _PERIOD
-#: Seconds from a reported write to a look, by which most commits can be read; between looks for one that cannot, and
-#: for how long it is looked for; and between looks without a reported write, for a commit that takes longer still.
-#: After a look that found one there is another, for a commit that was written by then and could not be read.
+#: Seconds from a reported write to a look: by then most commits can be read. After a look that found one there is
+#: another, for a commit that was written by then and could not be read.
 _SOON: Final = 0.02
+#: Seconds between looks for a commit that cannot be read yet, and the time for which it is looked for.
 _PENDING: Final = 0.05
 _COMMITS: Final = 1.0
+#: Seconds between looks without a reported write, for a commit that takes longer still.
 _QUIET: Final = 1.0
 
 

@@ -31,8 +31,8 @@ __all__ = [
     "rendered_change",
 ]
 
-#: Seconds without memory for what is newer after which followers are ended: what they have may be what is in the way,
-#: and clients that come back get the newest answer, or hear that there is no room.
+#: Seconds without memory for newer answers after which followers are ended: their own answers may take that memory.
+#: Clients that come back get the newest answer, or an error for lack of memory.
 _MOST_SHORT: Final = 10.0
 
 

@@ -356,7 +356,7 @@ class ListingFeed:
     async def _round(self, askers: Sequence[Asker]) -> None:
         """Ask once."""
         # With many questions of one change: without time at once all of them would take the long way, which needs a
-        # snapshot of the newest version, also where later changes do not concern their patterns.
+        # snapshot of the newest version, also if later changes do not concern their patterns.
         await loop_turn().time()
         pipeline = self._pipeline
         asker, deadline = askers[0], asyncio.get_running_loop().time() + pipeline.options.time_budget

@@ -5,9 +5,9 @@ column              contents
 ==================  ================================================================================================
 ``fields``          the encoded names
 ``offsets``         where each begins, and where the last ends: int64, the first is 0
-``forms``           what patterns match, in UTF-8 order; only where that is not the end of each field
+``forms``           what patterns match, in UTF-8 order; only if that is not the end of each field
 ``form_offsets``    where each of these begins: int64
-``form_order``      the row of each: int32; only where it is not its own position
+``form_order``      the row of each: int32; only if it is not its own position
 ``codes N``         of the N-th property that selects: a code for each row, int32
 ``values N``        the texts that codes stand for
 ``value_ends N``    where each of these begins: int64

@@ -13,7 +13,7 @@ __all__ = ["FEW_ROWS", "STEP", "Irregular", "RowRun"]
 
 _Array: TypeAlias = np.ndarray[Any, Any]
 
-#: Rows that are not worth columns.
+#: So few rows are not worth columns.
 FEW_ROWS: Final = 32
 #: Rows that are read one after another before a run is looked for again; twice as many each time if it was short.
 STEP: Final = 16

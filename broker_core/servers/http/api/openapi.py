@@ -22,7 +22,7 @@ _ABOUT: Final = """\
 Which topics of a namespace match, for the client that asks: the answers, rights, limits and errors are those of
 Pulsar's binary protocol.
 
-HEAD is taken wherever GET is. Any other method of a path is answered with 405 and `Allow`, an unknown path with 404, a
+Each path with GET takes HEAD. Any other method of a path is answered with 405 and `Allow`, an unknown path with 404, a
 parameter that is unknown, or given twice without need, with 400. Errors are problem details (RFC 9457) with the `cause`
 that the binary protocol has. Bytes that are no request of HTTP, or whose head is too large or too slow, are answered
 with 400, 408 or 431 before any operation, and the connection ends.

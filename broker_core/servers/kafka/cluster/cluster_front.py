@@ -102,7 +102,7 @@ class ClusterFront:
 
     @property
     def node_ids(self) -> list[int]:
-        """The ids of the known nodes: a node that has just been named is one, whichever node lags."""
+        """The ids of the known nodes, also of one that only some nodes name so far."""
         nodes = () if self.cluster.nodes is None else self.cluster.nodes.nodes
         return sorted({*nodes, *self.cluster.announced})
 

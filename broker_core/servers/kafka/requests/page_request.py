@@ -28,7 +28,7 @@ __all__ = ["PageRequest", "page_request"]
 
 #: The part of a page that is asked for first, of items with any number of units.
 _FIRST: Final = 16
-#: Pages that one question to a node is for at the most: if the client goes on with a pass, and the answer is small.
+#: The most pages for which a node is asked at once, if the client goes on with a pass and the answer is small.
 _PAGES: Final = 8
 
 
@@ -146,8 +146,8 @@ class _Decoded:
         return lambda item: item.place.key[:depth] if len(rows[item.place.key[:depth]]) > 1 else item.order
 
     def _known(self, item: Item, fields: Sequence[str]) -> int | None:
-        """The number of fields of an order that an element has which asks for all that is in it: only the ones that it
-        names.
+        """The number of fields of its order that an element names, if it asks for all that is in it; ``None`` for
+        any other element.
         """
         if not item.is_row:
             return None

@@ -72,7 +72,7 @@ async def _has_unknown(call: KafkaCall) -> bool:
 
 
 async def _in_each_directory(row: HandlerRow, call: KafkaCall, fields: Fields) -> Fields:
-    """A refusal that stands in directories, in each of those of the node whose port it is."""
+    """A refusal in a row for each directory, if the answer has directories, of the node at whose port the client is."""
     if "error_code" in fields or call.services.front is None or call.node.of_cluster is None:
         return fields
     (failed,) = fields["results"]
@@ -228,7 +228,7 @@ class _Paging:
 
     @property
     def _is_first_of_topic(self) -> bool:
-        """Whether the page begins where its first topic does."""
+        """Whether the page begins with the beginning of its first topic."""
         start = self._page.start
         return start is not None and start.key == self._first_of(start).key
 
@@ -303,7 +303,7 @@ class _Paging:
         return fields
 
     def _is_made_anew(self) -> bool:
-        """Whether the first topic is another one than the former page ended in; then it begins at its beginning."""
+        """Whether the page begins anew, with the whole first topic: it was recreated since the former page."""
         start = self._page.start
         if start is None or start.topic_id == ZERO_ID:
             return False

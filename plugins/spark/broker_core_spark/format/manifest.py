@@ -234,7 +234,7 @@ class Manifest:
             raise ValueError("property keys are sorted, each once")
         for version in self.namespaces.values():
             if (version is None) is not self.static:
-                raise ValueError("a version of every namespace, or of none where the catalogue is static")
+                raise ValueError("a version of every namespace, or of none if the catalogue is static")
         for namespace, stamp in self.stamps.items():
             NamespaceName.parse(namespace)
             if not stamp or (self.namespaces.get(namespace) is None and not self.static):

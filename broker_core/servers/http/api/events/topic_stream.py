@@ -144,7 +144,7 @@ class _TopicStream:
         return response
 
     async def _wait(self) -> None:
-        """Until there is something to write, or time for a sign of life."""
+        """Wait until there is something to write, or write a sign of life when it is time."""
         woken = self._subscriber.woken
         woken.clear()
         if not await ended_within(_HEARTBEAT, woken.wait()):

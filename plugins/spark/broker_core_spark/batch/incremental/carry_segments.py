@@ -261,7 +261,7 @@ class _Carrying:
         names = patch.names(None if former is None else former.names)
         added = self.selectors.added(place)
         if added:
-            # Selectors with properties are added only where all names are staged.
+            # Selectors with properties are added only if all names are staged.
             values = dict(zip(self.property_keys, changes.properties, strict=False))
             _, (made,) = collected_matches(names, values, added, self.compiled)
             before = [] if former is None else split_keys(former.postings.entries["key"])
