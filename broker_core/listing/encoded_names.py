@@ -136,7 +136,7 @@ class EncodedNames:
 
     def _local(self, fields: pa.LargeBinaryArray) -> pa.LargeStringArray:
         """The local names in fields of this namespace and domain."""
-        return without_ends(decode_fields(fields), len(f"{self.domain}://{self.namespace}/"), 0)
+        return decode_fields(fields, skip=len(f"{self.domain}://{self.namespace}/"))
 
     def __len__(self) -> int:
         return len(self.fields)

@@ -120,17 +120,14 @@ def _stretch(
     for low, high in pairwise([*piece_starts(levels, sizes, largest), len(sizes)]):
         writer = SegmentWriter(continues=low > 0)
         begin = 0
-        try:
-            for names in runs:
-                first, last = max(low, begin) - begin, min(high, begin + len(names)) - begin
-                begin += len(names)
-                if first < last:
-                    part = names.slice(first, last)
-                    selectors = required.get((str(names.namespace), names.domain), ())
-                    writer.add_run(part, selectors, matches_of(part, selectors, properties))
-            yield put_segment(store, writer)
-        finally:
-            writer.close()
+        for names in runs:
+            first, last = max(low, begin) - begin, min(high, begin + len(names)) - begin
+            begin += len(names)
+            if first < last:
+                part = names.slice(first, last)
+                selectors = required.get((str(names.namespace), names.domain), ())
+                writer.add_run(part, selectors, matches_of(part, selectors, properties))
+        yield put_segment(store, writer)
 
 
 def _runs(catalogue: Catalogue, target: int) -> Iterator[tuple[EncodedNames, bool]]:
@@ -149,9 +146,8 @@ def _runs(catalogue: Catalogue, target: int) -> Iterator[tuple[EncodedNames, boo
 def put_segment(store: Store, writer: SegmentWriter) -> SegmentEntry:
     """Put the files of a segment into a store."""
     segment = writer.finish()
-    files = [(segment.entry, segment.names.file), (segment.entry.postings, segment.postings.file)]
+    files = [(segment.entry, segment.names.data), (segment.entry.postings, segment.postings.data)]
     put_all_verified(store, files)
-    segment.close()
     return segment.entry
 
 
@@ -174,8 +170,7 @@ def mapped_bytes(generation: Generation) -> list[bytes]:
 def opened_runs(writer: SegmentWriter) -> Iterator[SegmentRun]:
     """The runs of a segment that is written and read back."""
     made = writer.finish()
-    names, postings = (pa.py_buffer(part.file.read()) for part in (made.names, made.postings))
-    made.close()
+    names, postings = (pa.py_buffer(b"".join(part.data)) for part in (made.names, made.postings))
     entry = replace(made.entry, name="segments/x.seg", postings=FileEntry("postings/x.post", postings.size))
     return segment_runs(entry, names, read_postings(postings, entry.postings.name))
 

@@ -20,16 +20,11 @@ __all__ = ["SegmentFiles", "SegmentWriter"]
 
 @dataclass(slots=True)
 class SegmentFiles:
-    """A written segment: its entry in the manifest, and its files, at their beginnings."""
+    """A written segment: its entry in the manifest, and its files."""
 
     entry: SegmentEntry
     names: FramedFile
     postings: FramedFile
-
-    def close(self) -> None:
-        """Close the files."""
-        self.names.file.close()
-        self.postings.file.close()
 
 
 class SegmentWriter:
@@ -76,8 +71,3 @@ class SegmentWriter:
             self._continues,
         )
         return SegmentFiles(entry, names, postings)
-
-    def close(self) -> None:
-        """Discard an unfinished segment."""
-        self._names.close()
-        self._postings.close()

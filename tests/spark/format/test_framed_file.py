@@ -7,7 +7,15 @@ import pytest
 
 from broker_core_spark.errors import InvalidGeneration
 from broker_core_spark.format.framed_file import FramedWriter, open_frame, section_buffers
-from broker_core_spark.format.segment_layout import NAMES, POSTINGS
+from broker_core_spark.format.segment_layout import FORMAT_VERSION, HEADER, NAMES, POSTINGS, TRAILER
+
+NO_RUNS = b"".join(
+    (
+        HEADER.pack(NAMES.head, FORMAT_VERSION, 0),
+        b'{"runs":[]}',
+        TRAILER.pack(HEADER.size, len(b'{"runs":[]}'), NAMES.tail),
+    )
+)
 
 
 def written(*namespaces: str, pad: bytes = b"") -> bytes:
@@ -16,8 +24,7 @@ def written(*namespaces: str, pad: bytes = b"") -> bytes:
         run = {"namespace": namespace, "domain": "persistent"}
         writer.add(run, (1, 3), [bytes(8)], [b"abc", pad or bytes(5)])
     made = writer.finish()
-    with made.file as file:
-        content = file.read()
+    content = b"".join(made.data)
     assert made.size == len(content)
     assert made.name.startswith("segments/")
     assert made.name.endswith(".seg")
@@ -38,7 +45,9 @@ def test_another_kind_another_order_and_no_runs_are_refused() -> None:
     with pytest.raises(InvalidGeneration, match="its runs are not in order"):
         open_frame(NAMES, pa.py_buffer(written("a/c", "a/b")), "x")
     with pytest.raises(InvalidGeneration, match="its directory"):
-        open_frame(NAMES, pa.py_buffer(written()), "x")
+        open_frame(NAMES, pa.py_buffer(NO_RUNS), "x")
+    with pytest.raises(ValueError, match="at least one run"):
+        written()
 
 
 def test_something_else_than_zeros_between_sections_is_refused() -> None:

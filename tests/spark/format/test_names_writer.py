@@ -21,9 +21,7 @@ SELECTORS = [NameSelector("a.*"), NameSelector("b.*"), NameSelector("c", (("k", 
 
 def contents(writer: SegmentWriter) -> tuple[bytes, bytes]:
     made = writer.finish()
-    found = made.names.file.read(), made.postings.file.read()
-    made.close()
-    return found
+    return b"".join(made.names.data), b"".join(made.postings.data)
 
 
 def encoded(names: list[str], namespace: str = "t/n", domain: str = "persistent") -> EncodedNames:
@@ -73,9 +71,8 @@ def test_the_entry_says_what_is_in_the_file() -> None:
     writer.add_run(encoded(["x"], domain="non-persistent"), [], [])
     writer.add_run(encoded(["x"]), [], [])
     segment = writer.finish()
-    assert len(segment.names.file.read()) == segment.names.size == segment.entry.size
-    assert len(segment.postings.file.read()) == segment.postings.size == segment.entry.postings.size
-    segment.close()
+    assert len(b"".join(segment.names.data)) == segment.names.size == segment.entry.size
+    assert len(b"".join(segment.postings.data)) == segment.postings.size == segment.entry.postings.size
     assert segment.names.name == segment.entry.name == f"segments/{segment.entry.sha256}.seg"
     assert segment.entry.postings.name == f"postings/{segment.entry.postings.sha256}.post"
     assert segment.entry.runs == (
@@ -102,4 +99,3 @@ def test_runs_that_make_no_segment_are_refused(runs: list[tuple[str, str, list[s
         for namespace, domain, names in runs:
             writer.add_run(encoded(names, namespace, domain), [], [])
         writer.finish()
-    writer.close()

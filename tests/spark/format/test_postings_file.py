@@ -23,8 +23,7 @@ def test_postings_are_read_as_they_were_collected() -> None:
     writer = PostingsWriter()
     _, (collected,) = postings.finish()
     writer.add_run("a/b", "persistent", collected, SelectorKeys.of(KEYS))
-    with writer.finish().file as file:
-        (run,) = read_postings(pa.py_buffer(file.read()), "x")
+    (run,) = read_postings(pa.py_buffer(b"".join(writer.finish().data)), "x")
     assert (run.namespace, run.domain, run.names) == ("a/b", "persistent", 90)
     assert run.selectors_digest == SelectorKeys.of(KEYS).digest
     assert [bytes(key) for key in run.entries["key"]] == [KEYS[0], KEYS[1], KEYS[3]]
@@ -40,6 +39,5 @@ def test_nothing_picked_is_a_run_without_entries() -> None:
     writer = PostingsWriter()
     _, (collected,) = PostingsCollector(NAMES).finish()
     writer.add_run("a/b", "persistent", collected, NO_SELECTORS)
-    with writer.finish().file as file:
-        (run,) = read_postings(pa.py_buffer(file.read()), "x")
+    (run,) = read_postings(pa.py_buffer(b"".join(writer.finish().data)), "x")
     assert (len(run.entries), len(run.words)) == (0, 0)

@@ -45,15 +45,13 @@ def part_of(keys: Sequence[bytes], namespaces: Sequence[str] = tuple(NAMES)) -> 
             postings.add(key, picked(namespace, key))
         _, (collected,) = postings.finish()
         writer.add_run(namespace, "persistent", collected, SelectorKeys.of(KEYS))
-    with writer.finish().file as file:
-        return read_postings(pa.py_buffer(file.read()), "part")
+    return read_postings(pa.py_buffer(b"".join(writer.finish().data)), "part")
 
 
 def merged(files: Sequence[Sequence[StoredPostings]], requested: Sequence[bytes] = KEYS) -> bytes:
     parts = chain.from_iterable(files)
     made = merge_postings(RUNS, parts, dict.fromkeys(REQUESTED, SelectorKeys.of(requested)))
-    with made.file as file:
-        return file.read()
+    return b"".join(made.data)
 
 
 def test_any_division_gives_the_same_bytes() -> None:
@@ -78,8 +76,7 @@ def test_selectors_that_nobody_asks_for_are_left_out() -> None:
             postings.add(key, picked(namespace, key))
         _, (collected,) = postings.finish()
         writer.add_run(namespace, "persistent", collected, SelectorKeys.of(some))
-    with writer.finish().file as file:
-        assert merged([part_of(KEYS)], some) == file.read()
+    assert merged([part_of(KEYS)], some) == b"".join(writer.finish().data)
 
 
 def test_parts_that_do_not_fit_are_refused() -> None:

@@ -55,9 +55,7 @@ def written() -> tuple[bytes, bytes]:
     ]
     writer.add_run(NAMES, SELECTORS, picks)
     made = writer.finish()
-    found = made.names.file.read(), made.postings.file.read()
-    made.close()
-    return found
+    return b"".join(made.names.data), b"".join(made.postings.data)
 
 
 RAW, POSTINGS = written()
@@ -138,8 +136,7 @@ def test_postings_of_another_segment_are_refused() -> None:
     writer = SegmentWriter()
     writer.add_run(NAMES.slice(0, 3), [], [])
     made = writer.finish()
-    assert "not those of its segment" in refused(made.postings.file.read(), "postings")
-    made.close()
+    assert "not those of its segment" in refused(b"".join(made.postings.data), "postings")
 
 
 def with_directory(change: Callable[[dict[str, Any]], object], kind: str) -> bytes:

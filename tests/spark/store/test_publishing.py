@@ -8,7 +8,6 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
-from typing import BinaryIO
 
 import pytest
 
@@ -26,6 +25,7 @@ from broker_core_spark.store.published_pointers import (
     readable_pointers,
 )
 from broker_core_spark.store.publishing import BuildRun, begin_build, use_generation
+from broker_core_spark.store.store import FileData
 from tests.support.eventually import eventually_sync
 from tests.support.generation_builder import build_generation
 from tests.support.generations import memory
@@ -146,7 +146,7 @@ def test_the_thread_gives_signs_and_outlives_a_store_that_is_away(monkeypatch: p
     away = threading.Event()
     replace = store.replace
 
-    def put(path: str, data: bytes | BinaryIO) -> None:
+    def put(path: str, data: FileData) -> None:
         if not away.is_set():
             away.set()
             raise StoreFailed("the store is away")

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import io
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import BinaryIO
 
 import pytest
 
 from broker_core_spark.errors import InvalidGeneration, StoreFailed
 from broker_core_spark.store import Store, open_store
 from broker_core_spark.store.folder_store import FolderStore
+from broker_core_spark.store.store import FileData
 from tests.support.generations import memory
 
 
@@ -29,7 +28,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
 class Replacing(FolderStore):
     """A folder in which a put replaces the file of the same name."""
 
-    def _put(self, path: str, data: bytes | BinaryIO, replace: bool) -> bool:
+    def _put(self, path: str, data: FileData, replace: bool) -> bool:
         return super()._put(path, data, replace=True)
 
 
@@ -46,10 +45,10 @@ def test_a_file_is_created_once_and_read_back(store: Store) -> None:
     assert list(store.list("temporary")) == []
     assert store.put_new("segments/a", b"first")
     assert not store.put_new("segments/a", b"second")
-    assert store.put_new("segments/b", io.BytesIO(b"from a file"))
+    assert store.put_new("segments/b", [memoryview(b"from "), b"parts"])
     assert store.get("segments/a", 5) == b"first"
     assert store.get("segments/none", 5) is None
-    assert b"".join(store.fetch("segments/b", 11)) == b"from a file"
+    assert b"".join(store.fetch("segments/b", 10)) == b"from parts"
     with pytest.raises(InvalidGeneration, match="segments/none: it is not in the store"):
         list(store.fetch("segments/none", 1))
     store.replace("segments/b", b"another")
@@ -89,12 +88,12 @@ def test_files_are_listed_and_deleted(store: Store) -> None:
 def test_many_files_are_put_as_each_alone(store: Store) -> None:
     store.put_new("segments/1", b"first")
     files = [(f"segments/{number}", b"%d" % number) for number in range(300)]
-    assert store.put_all_new([*files, ("postings/x", io.BytesIO(b"from a file"))]) == [
+    assert store.put_all_new([*files, ("postings/x", [memoryview(b"from "), b"parts"])]) == [
         number != 1 for number in range(301)
     ]
     assert store.put_all_new([]) == []
     assert store.get("segments/1", 10) == b"first"
-    assert store.get("postings/x", 20) == b"from a file"
+    assert store.get("postings/x", 20) == b"from parts"
     found = {file.path: file.size for file in store.list("segments")}
     assert found == {path: len(data) for path, data in files} | {"segments/1": 5}
     assert list(store.list("temporary")) == []

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import IO, Any, BinaryIO, Final, cast
+from typing import Any
 
 import pyarrow as pa
 
@@ -23,14 +20,12 @@ from broker_core_spark.format.segment_layout import FileKind, RunPlace
 
 __all__ = ["FramedFile", "FramedWriter", "open_frame", "section_buffers"]
 
-_SPOOLED: Final = 64 * 1024 * 1024  # bytes
-
 
 @dataclass(frozen=True, slots=True)
 class FramedFile(FileEntry):
-    """A written file, at its beginning. It is put into a store under ``name`` and closed."""
+    """A written file, as the parts of its bytes: views of the columns that it was made of. It is put under ``name``."""
 
-    file: BinaryIO
+    data: Sequence[memoryview]
 
     @property
     def entry(self) -> FileEntry:
@@ -38,21 +33,12 @@ class FramedFile(FileEntry):
         return FileEntry(self.name, self.size)
 
 
-class _SpooledFile(tempfile.SpooledTemporaryFile[bytes]):
-    """Temporary file, closed with its last user: that of a failed task is neither finished nor put."""
-
-    def __del__(self) -> None:
-        self.close()
-
-
 class FramedWriter:
-    """Writes a file of a kind: in memory up to 64 MiB, then to a temporary file; nowhere unless it is ``kept``."""
+    """Writes a file of a kind. No byte is copied, so buffers stay as they are until the file is in a store."""
 
-    def __init__(self, kind: FileKind, *, kept: bool = True) -> None:
+    def __init__(self, kind: FileKind) -> None:
         self._kind = kind
-        self._file: IO[bytes] = (
-            _SpooledFile(max_size=_SPOOLED) if kept else Path(os.devnull).open("r+b")  # noqa: SIM115
-        )
+        self._data: list[memoryview] = []
         self._digest = hashlib.sha256()
         self._directory: list[dict[str, Any]] = []
         #: Bytes so far.
@@ -65,7 +51,7 @@ class FramedWriter:
         if not view.nbytes:
             return
         view = view.cast("B")
-        self._file.write(view)
+        self._data.append(view)
         self._digest.update(view)
         self.size += len(view)
 
@@ -78,18 +64,15 @@ class FramedWriter:
         self._directory.append(record | dict(zip(self._kind.sizes, sizes, strict=True)))
 
     def finish(self) -> FramedFile:
-        """The whole file. The writer is not used afterwards."""
+        """The whole file. The writer is not used afterwards. Raises :exc:`ValueError` without a run."""
+        if not self._directory:
+            raise ValueError("a file of a segment has at least one run of names")
         at = self.size
         directory = canonical_json({"runs": self._directory})
         self.write(directory)
         self.write(segment_layout.TRAILER.pack(at, len(directory), self._kind.tail))
-        self._file.seek(0)
         name = f"{self._kind.folder}/{self._digest.hexdigest()}.{self._kind.suffix}"
-        return FramedFile(name, self.size, cast(BinaryIO, self._file))
-
-    def close(self) -> None:
-        """Close the file, finished or not."""
-        self._file.close()
+        return FramedFile(name, self.size, self._data)
 
 
 def open_frame(kind: FileKind, buffer: pa.Buffer, file: str) -> list[tuple[dict[str, Any], RunPlace]]:

@@ -1,6 +1,6 @@
 """The file of a segment's names: its runs, one after the other, each sorted.
 
-A writer holds one run at a time. The file is in memory up to 64 MiB, then a temporary one. Equal runs give equal bytes.
+Equal runs give equal bytes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from broker_core.quantities import counted
 from broker_core_spark.arrow_columns import Array, buffer_and_offsets
 from broker_core_spark.format import segment_layout
 from broker_core_spark.format.canonical_question import DOMAIN_ORDER
-from broker_core_spark.format.framed_file import FramedFile, FramedWriter
+from broker_core_spark.format.framed_file import FramedWriter
 
 __all__ = ["FieldParts", "NamesWriter"]
 
@@ -45,10 +45,10 @@ class FieldParts:
 
 
 class NamesWriter(FramedWriter):
-    """The writer of a names file. Unless it is ``kept``, only its name and its size are made."""
+    """The writer of a names file."""
 
-    def __init__(self, *, kept: bool = True) -> None:
-        super().__init__(segment_layout.NAMES, kept=kept)
+    def __init__(self) -> None:
+        super().__init__(segment_layout.NAMES)
         #: (namespace, domain, number of names) of each run so far.
         self.runs: list[tuple[str, str, int]] = []
         #: The first local name of the first run.
@@ -71,12 +71,6 @@ class NamesWriter(FramedWriter):
             self.first_local = parts[0].slice(0, 1).names[0].as_py()
         self.runs.append((namespace, domain, names))
         return fields
-
-    def finish(self) -> FramedFile:
-        """The whole file."""
-        if not self.runs:
-            raise ValueError("a segment has at least one run of names")
-        return super().finish()
 
     def _check_run(self, namespace: str, domain: str, count: int) -> None:
         if not 0 < count <= _MOST_NAMES:

@@ -221,7 +221,7 @@ def patched_segment(
     ``former`` are the verified runs of the first patch's segment. Raises :exc:`InvalidGeneration` if the patches do not
     make the files of ``successor``.
     """
-    writer = NamesWriter(kept=False)
+    writer = NamesWriter()
     try:
         for patch in patches[:-1]:
             former = {
@@ -235,12 +235,9 @@ def patched_segment(
             raise ValueError("the names that it makes have another checksum")
         merged = merge_postings(writer.runs, [part for *_, parts in made for part in parts], selectors)
         if merged.entry != successor.postings:
-            merged.file.close()
             raise ValueError("the postings that it makes have another checksum")
     except (*_WRONG, BrokerCoreError, pa.ArrowException) as error:
         raise InvalidGeneration(patch_name(successor.files), f"{error!s:.200}") from None
-    finally:
-        writer.close()
     return names, merged
 
 

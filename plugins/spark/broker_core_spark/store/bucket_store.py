@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from functools import lru_cache
-from typing import Any, BinaryIO, Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 import obstore
@@ -13,7 +13,7 @@ from obstore.exceptions import AlreadyExistsError, BaseError, NotFoundError, Not
 from obstore.store import MemoryStore, from_url
 
 from broker_core_spark.errors import StoreFailed
-from broker_core_spark.store.store import CHUNK, Store, StoredFile, failing
+from broker_core_spark.store.store import CHUNK, FileData, Store, StoredFile, failing
 
 __all__ = ["ERRORS", "PREFIXES", "BucketStore", "bucket_client", "obstore_message"]
 
@@ -49,7 +49,7 @@ class BucketStore(Store):
         super().__init__(uri, checked=checked)
         self._client = client
 
-    def _put(self, path: str, data: bytes | BinaryIO, replace: bool) -> bool:
+    def _put(self, path: str, data: FileData, replace: bool) -> bool:
         with self._failing(f"write {path}"):
             try:
                 # One request: not every bucket makes an upload in parts conditional.

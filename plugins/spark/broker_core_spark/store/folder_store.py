@@ -7,10 +7,8 @@ journal once for several of them.
 
 from __future__ import annotations
 
-import io
 import os
 import secrets
-import shutil
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -19,7 +17,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from broker_core_spark.errors import DamagedFile, StoreFailed
-from broker_core_spark.store.store import CHUNK, Store, StoredFile, failing
+from broker_core_spark.store.store import CHUNK, FileData, Store, StoredFile, failing
 
 __all__ = ["TEMPORARY", "FolderStore"]
 
@@ -42,9 +40,7 @@ class FolderStore(Store):
         super().__init__(str(self._root), checked=staged is not None)
         self._unfinished = staged or "part"
 
-    def put_files(
-        self, files: Sequence[tuple[str, bytes | BinaryIO]], *, replace: bool = False
-    ) -> list[bool]:
+    def put_files(self, files: Sequence[tuple[str, FileData]], *, replace: bool = False) -> list[bool]:
         created = super().put_files(files, replace=replace)
         # Staged files are gone with their build: nobody misses them after a loss of power.
         for folder in {path.partition("/")[0] for path, _ in files} - {TEMPORARY}:
@@ -52,7 +48,7 @@ class FolderStore(Store):
                 _sync_folder(self._root / folder)
         return created
 
-    def _put(self, path: str, data: bytes | BinaryIO, replace: bool) -> bool:
+    def _put(self, path: str, data: FileData, replace: bool) -> bool:
         target = self._root / path
         partial = self._root / TEMPORARY / f"{self._unfinished}-{secrets.token_hex(16)}"
         with self._failing(f"write {path}"):
@@ -60,7 +56,7 @@ class FolderStore(Store):
                 folder.mkdir(parents=True, exist_ok=True)
             try:
                 with partial.open("xb") as file:
-                    shutil.copyfileobj(io.BytesIO(data) if isinstance(data, bytes) else data, file, CHUNK)
+                    file.writelines([data] if isinstance(data, bytes) else data)
                     if target.parent != partial.parent:
                         file.flush()
                         os.fsync(file.fileno())

@@ -10,17 +10,19 @@ from __future__ import annotations
 import re
 import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
-from typing import BinaryIO, ClassVar, Final
+from typing import ClassVar, Final, TypeAlias
 
 from broker_core_spark.errors import DamagedFile, InvalidGeneration, StoreFailed
 
-__all__ = ["CHUNK", "PROBE", "Store", "StoredFile", "failing", "system_reason"]
+__all__ = ["CHUNK", "PROBE", "FileData", "Store", "StoredFile", "failing", "system_reason"]
 
+#: The bytes of a file to write, also in parts.
+FileData: TypeAlias = bytes | Iterable[bytes | memoryview]
 #: Bytes of one read.
 CHUNK: Final = 256 * 1024
 #: The beginning of the paths of files by which a store is checked.
@@ -95,11 +97,11 @@ class Store(ABC):
             with suppress(StoreFailed):  # the reason of the check matters more
                 self.delete(path)
 
-    def put_new(self, path: str, data: bytes | BinaryIO) -> bool:
+    def put_new(self, path: str, data: FileData) -> bool:
         """Create a whole file. Returns ``False`` if the name exists, and leaves that file as it is."""
         return self.put_all_new([(path, data)])[0]
 
-    def put_all_new(self, files: Sequence[tuple[str, bytes | BinaryIO]]) -> list[bool]:
+    def put_all_new(self, files: Sequence[tuple[str, FileData]]) -> list[bool]:
         """Create whole files, (path, data) each, in less time than by :meth:`put_new`. Returns which were created.
 
         If it fails, some of the files may be there, each of them whole.
@@ -110,13 +112,11 @@ class Store(ABC):
             self.check()
         return self.put_files(files)
 
-    def replace(self, path: str, data: bytes | BinaryIO) -> None:
+    def replace(self, path: str, data: FileData) -> None:
         """Replace a file at once: for one that :mod:`~.verified_files` found to be damaged."""
         self.put_files([(_checked_path(path), data)], replace=True)
 
-    def put_files(
-        self, files: Sequence[tuple[str, bytes | BinaryIO]], *, replace: bool = False
-    ) -> list[bool]:
+    def put_files(self, files: Sequence[tuple[str, FileData]], *, replace: bool = False) -> list[bool]:
         """Write files in a checked place, and return which were written: all with ``replace``."""
         if len(files) == 1:  # no thread is worth its start
             return [self._put(*files[0], replace)]
@@ -188,7 +188,7 @@ class Store(ABC):
             self._delete(_checked_path(path))
 
     @abstractmethod
-    def _put(self, path: str, data: bytes | BinaryIO, replace: bool) -> bool:
+    def _put(self, path: str, data: FileData, replace: bool) -> bool:
         """Write a whole file. Returns ``False`` if the name exists and is not to be replaced."""
 
     @abstractmethod

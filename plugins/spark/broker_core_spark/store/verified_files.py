@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import BinaryIO, Final
+from typing import Final
 
 import pyarrow as pa
 
@@ -52,10 +52,12 @@ def fetch_verified(store: Store, entry: FileEntry, directory: str | None) -> pa.
 
 def read_verified(store: Store, entry: FileEntry) -> pa.Buffer:
     """A file of a generation, verified, in memory. Raises as :func:`fetch_verified`."""
-    sink = pa.BufferOutputStream()
+    data = pa.allocate_buffer(entry.size)
+    view, at = memoryview(data).cast("B"), 0
     for part in _verified(store, entry):
-        sink.write(part)
-    return sink.getvalue()
+        view[at : at + len(part)] = part
+        at += len(part)
+    return data
 
 
 def file_fault(store: Store, entry: FileEntry) -> str | None:
@@ -76,14 +78,14 @@ def file_faults(store: Store, entries: Iterable[FileEntry]) -> list[str | None]:
         return list(threads.map(partial(file_fault, store), entries))
 
 
-def put_all_verified(store: Store, files: Sequence[tuple[FileEntry, bytes | BinaryIO]]) -> list[bool]:
+def put_all_verified(
+    store: Store, files: Sequence[tuple[FileEntry, bytes | Sequence[memoryview]]]
+) -> list[bool]:
     """Put each file unless the store has it. Returns which were written."""
     written = store.put_all_new([(entry.name, data) for entry, data in files])
     for at, (entry, data) in enumerate(files):
         if written[at] or file_fault(store, entry) is None:
             continue
-        if not isinstance(data, bytes):
-            data.seek(0)
         store.replace(entry.name, data)
         written[at] = True
     return written

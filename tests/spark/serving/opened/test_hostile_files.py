@@ -341,8 +341,7 @@ def test_runs_that_are_spread_over_other_segments_are_refused_or_right() -> None
                 writer.add_run(names, requested, picked)
             written = writer.finish()
             for part in (written.names, written.postings):
-                files[part.name] = part.file.read()
-            written.close()
+                files[part.name] = b"".join(part.data)
             entries.append(written.entry)
         manifest = replace(made, segments=tuple(sorted(entries, key=lambda entry: entry.order)))
         assert manifest.topics == made.topics

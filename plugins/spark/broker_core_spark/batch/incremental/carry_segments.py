@@ -92,19 +92,18 @@ def carry_segments(
     """
     starts = np.cumsum([0, *map(len, manifest.stretches())]).tolist()
     checks = SegmentChecks(manifest, keys=selectors.before)
-    with SegmentPuts(store) as puts:
-        carrying = _Carrying(store, manifest, selectors, tuple(property_keys), checks, puts, again)
-        together: list[_Stretch] = []
-        for number, changes in stretches:
-            stretch = carrying.read(number, range(starts[number], starts[number + 1]), changes)
-            if stretch is not None:
-                together.append(stretch)
-            if sum(one.size for one in together) > _TOGETHER:
-                carrying.carry(together)
-                together.clear()
-        carrying.carry(together)
-        tallies = tuple(carrying.tallies.finish(store, folder))
-        return StoredSegments(puts.finish(), tallies, anew=tuple(carrying.anew))
+    carrying = _Carrying(store, manifest, selectors, tuple(property_keys), checks, SegmentPuts(store), again)
+    together: list[_Stretch] = []
+    for number, changes in stretches:
+        stretch = carrying.read(number, range(starts[number], starts[number + 1]), changes)
+        if stretch is not None:
+            together.append(stretch)
+        if sum(one.size for one in together) > _TOGETHER:
+            carrying.carry(together)
+            together.clear()
+    carrying.carry(together)
+    tallies = tuple(carrying.tallies.finish(store, folder))
+    return StoredSegments(carrying.puts.finish(), tallies, anew=tuple(carrying.anew))
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,13 +238,17 @@ class _Carrying:
         """
         levels: list[int] = []
         sizes: list[int] = []
+        # Bytes of names are counted if those of their columns, which are more, are too many.
+        small = (
+            sum(run.names.fields.nbytes for own in runs for run in own) <= self.manifest.largest_segment_bytes
+        )
         for piece, changes, own in zip(one.pieces, one.runs, runs, strict=True):
             namespace, domain, _ = piece.entry.runs[0]
             first = self._level(namespace, domain, pa.array([piece.entry.first_local], pa.large_string()))
             came = [self._level(*run.patch.place, run.patch.came.names) for run in own if len(run.patch.came)]
             loses_first = bool(levels) and 0 in changes[0].gone
             levels += [_NEVER if loses_first else first, min(came, default=_NEVER)]
-            sizes += [0, sum(int(run.names.text_offsets[-1]) - len(run.names) for run in own)]
+            sizes += [0, 0 if small else sum(int(run.names.text_offsets[-1]) - len(run.names) for run in own)]
         starts = piece_starts(np.array(levels), np.array(sizes), self.manifest.largest_segment_bytes)
         return all(runs) and starts == list(range(0, len(levels), 2))
 
@@ -286,8 +289,7 @@ class _Carrying:
             postings = merge_postings(
                 places, [part for run in runs for part in run.parts], self.selectors.now
             )
-            stored = read_postings(pa.py_buffer(postings.file.read()), postings.name)
-            postings.file.seek(0)
+            stored = read_postings(pa.py_buffer(b"".join(postings.data)), postings.name)
             files.append(postings)
             entry = replace(entry, postings=postings.entry)
             if names:
@@ -296,8 +298,9 @@ class _Carrying:
                     writer.add_run(run.names)
                 file = writer.finish()
                 files.append(file)
-                first = writer.first_local
-                entry = replace(entry, name=file.name, size=file.size, first_local=first, runs=places)
+                entry = replace(
+                    entry, name=file.name, size=file.size, first_local=writer.first_local, runs=places
+                )
             patch = SegmentPatch.between(piece.entry, entry, [run.patch for run in runs])
         for found in stored:
             self.tallies.add(found.namespace, found.domain, found.entries)

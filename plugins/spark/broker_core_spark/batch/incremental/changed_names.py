@@ -6,7 +6,7 @@ staged, and compared.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
@@ -15,9 +15,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from broker_core import EncodedNames
 from broker_core_spark.arrow_columns import Array
 from broker_core_spark.batch.staging.order_keys import (
+    NEXT,
     first_row,
+    key_at,
     namespace_ranges,
     order_key,
     segment_ids,
@@ -27,7 +30,8 @@ from broker_core_spark.format import SegmentRun
 
 __all__ = ["NameChanges", "RunChanges", "run_changes"]
 
-#: Former names that are compared together.
+#: Former names whose keys are made together, and those that are compared together.
+_KEYED: Final = 16_384
 _COMPARED: Final = 1024
 
 
@@ -106,14 +110,10 @@ def _of_piece(
         if may_change is not None and place not in may_change:
             yield RunChanges(place, run, none, own, none)
             continue
-        keys = order_key(*place, pa.array([], pa.large_string()) if run is None else run.names.names)
-        if changed is None:
-            gone, new = _difference(keys, own["key"])
-            came = own.take(new)
-            yield RunChanges(place, run, gone, came, segment_ids(keys, came["key"]), tuple(own.columns[1:]))
-        else:
-            gone = _true_rows(pc.is_in(keys, changed))
-            yield RunChanges(place, run, gone, own, segment_ids(keys, own["key"]))
+        names = EncodedNames.of(*place, []) if run is None else run.names
+        gone, came, before = _moves(place, names, own["key"], changed)
+        properties = tuple(own.columns[1:]) if changed is None else ()
+        yield RunChanges(place, run, gone, own.take(came), before, properties)
 
 
 def _rows_by_place(keys: pa.LargeBinaryArray) -> dict[tuple[str, str], tuple[int, int]]:
@@ -121,20 +121,75 @@ def _rows_by_place(keys: pa.LargeBinaryArray) -> dict[tuple[str, str], tuple[int
     return {(namespace, domain): (low, high - low) for namespace, domain, low, high in namespace_ranges(keys)}
 
 
+def _moves(
+    place: tuple[str, str],
+    former: EncodedNames,
+    now: pa.LargeBinaryArray,
+    changed: pa.LargeBinaryArray | None,
+) -> tuple[Array, Array, Array]:
+    """The rows of ``former`` names that went, the rows of the keys ``now`` that came, and the former rows before which
+    they come. All ascend.
+
+    With ``changed`` keys, which include ``now``, these names went, and all of ``now`` came.
+    """
+    gone, came, before = ([np.empty(0, np.int64)] for _ in range(3))
+    # In parts, whose keys stay in the caches.
+    for low, keys, begin, part in _parts(
+        lambda low, high: order_key(*place, former.slice(low, high).names), len(former), now, _KEYED
+    ):
+        if changed is None:
+            went, new = _difference(keys, part)
+        else:
+            went, new = _true_rows(pc.is_in(keys, changed)), np.arange(len(part))
+        gone.append(low + went)
+        came.append(begin + new)
+        before.append(low + segment_ids(keys, part.take(pa.array(new))))
+    return np.concatenate(gone), np.concatenate(came), np.concatenate(before)
+
+
 def _difference(former: pa.LargeBinaryArray, now: pa.LargeBinaryArray) -> tuple[Array, Array]:
     """The rows of ``former`` keys that are not in ``now``, and the rows of ``now`` that are new. Both ascend."""
     gone, came = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    edges = [0, *range(_COMPARED, len(former), _COMPARED), len(former)]
-    lasts = pa.array([edge - 1 for edge in edges[1:-1]], pa.int64())
-    begins = [0, *segment_ids(now, former.take(lasts)).tolist(), len(now)]
-    for (low, high), (begin, end) in zip(pairwise(edges), pairwise(begins), strict=True):
-        one, other = former[low:high], now[begin:end]
+    for low, one, begin, other in _parts(lambda low, high: former[low:high], len(former), now, _COMPARED):
         if not one.equals(other):
-            at = pc.index_in(other, one)
-            known = at.drop_null().to_numpy()
-            gone.append(low + np.setdiff1d(np.arange(len(one)), known, assume_unique=True))
-            came.append(begin + _true_rows(at.is_null()))
+            # What is alike at both ends is left out: looking names up takes some ten times as long.
+            head, tail = _alike_ends(one, other)
+            left = one[head : len(one) - tail]
+            at = pc.index_in(other[head : len(other) - tail], left)
+            stays = np.zeros(len(left), bool)
+            stays[at.drop_null().to_numpy()] = True
+            gone.append(low + head + np.flatnonzero(~stays))
+            came.append(begin + head + _true_rows(at.is_null()))
     return np.concatenate(gone), np.concatenate(came)
+
+
+def _parts(
+    former: Callable[[int, int], pa.LargeBinaryArray], rows: int, now: pa.LargeBinaryArray, size: int
+) -> Iterator[tuple[int, pa.LargeBinaryArray, int, pa.LargeBinaryArray]]:
+    """The first row and the keys of each ``size`` former names, and the first row and the keys of the names of now up
+    to the last one of them.
+
+    ``former`` gives the keys of a range of the former ``rows``.
+    """
+    begin = 0
+    for low in range(0, max(rows, 1), size):
+        keys = former(low, min(low + size, rows))
+        end = begin + len(keys)
+        if low + size >= rows:
+            end = len(now)
+        elif end > len(now) or key_at(now, end - 1) != key_at(keys, size - 1):  # else none came or went
+            end = first_row(now, key_at(keys, size - 1) + NEXT, begin)
+        yield low, keys, begin, now[begin:end]
+        begin = end
+
+
+def _alike_ends(one: pa.LargeBinaryArray, other: pa.LargeBinaryArray) -> tuple[int, int]:
+    """The number of equal values at the beginning of two columns, and of further ones at their end."""
+    least = min(len(one), len(other))
+    equal = pc.equal(one[:least], other[:least]).to_numpy(zero_copy_only=False)
+    head = int(np.argmin(np.append(equal, False)))
+    equal = pc.equal(one[len(one) - least :], other[len(other) - least :]).to_numpy(zero_copy_only=False)
+    return head, min(int(np.argmin(np.append(equal[::-1], False))), least - head)
 
 
 def _true_rows(mask: pa.BooleanArray) -> Array:

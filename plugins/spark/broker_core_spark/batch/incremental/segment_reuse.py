@@ -15,7 +15,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Final
 
 import pyarrow as pa
 
@@ -25,6 +24,7 @@ from broker_core_spark.batch.build_errors import NothingToKeep
 from broker_core_spark.batch.sources.catalogue_source import CatalogueSnapshot
 from broker_core_spark.batch.staging.order_keys import (
     NAMESPACE_END,
+    NEXT,
     KeyRanges,
     end_of_namespace,
     first_of_namespace,
@@ -53,9 +53,6 @@ __all__ = [
     "read_previous_generation",
     "reusable_segments",
 ]
-
-#: The byte that, after a key, makes the next key.
-_NEXT: Final = b"\x00"
 
 
 @dataclass(frozen=True)
@@ -97,7 +94,7 @@ class SegmentReuse:
         """The ranges of keys to stage: the ranges to make anew, and each name that may have changed."""
         if self.compared:
             return None
-        names = [(key, key + _NEXT) for keys in self.carried.values() for key in keys]
+        names = [(key, key + NEXT) for keys in self.carried.values() for key in keys]
         return sorted([*self.anew, *names])
 
     @property

@@ -153,15 +153,15 @@ def merge_parts(
     """Join the postings of some segments: the work of a numbered task."""
     segments, selectors = work
     keys = selectors.keys(store)
-    with SegmentPuts(store) as puts:
-        for one in segments:
-            made = one.segment
-            parts = [
-                postings
-                for path, start, stop in one.parts
-                for postings in read_postings(pa.py_buffer(store.get_range(path, start, stop)), path)
-            ]
-            written = merge_postings(made.entry.runs, parts, keys)
-            entry = replace(made.entry, postings=written.entry)
-            puts.add(replace(made, entry=entry), [written])
-        return list(puts.finish())
+    puts = SegmentPuts(store)
+    for one in segments:
+        made = one.segment
+        parts = [
+            postings
+            for path, start, stop in one.parts
+            for postings in read_postings(pa.py_buffer(store.get_range(path, start, stop)), path)
+        ]
+        written = merge_postings(made.entry.runs, parts, keys)
+        entry = replace(made.entry, postings=written.entry)
+        puts.add(replace(made, entry=entry), [written])
+    return list(puts.finish())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final
@@ -54,8 +53,8 @@ class StoredSegments:
     anew: tuple[int, ...] = ()
 
 
-class SegmentPuts(AbstractContextManager["SegmentPuts"]):
-    """Takes written files segment by segment. Leaving its context closes the files."""
+class SegmentPuts:
+    """Takes written files segment by segment."""
 
     def __init__(self, store: Store) -> None:
         #: The segments whose files are in the store, in order.
@@ -63,10 +62,6 @@ class SegmentPuts(AbstractContextManager["SegmentPuts"]):
         self._store = store
         self._waiting: list[tuple[SegmentResult, Sequence[FramedFile]]] = []
         self._patches: dict[str, bytes] = {}
-
-    def __exit__(self, *_: object) -> None:
-        for written in self._files():
-            written.file.close()
 
     def add(
         self, result: SegmentResult, files: Sequence[FramedFile], patch: SegmentPatch | None = None
@@ -85,14 +80,12 @@ class SegmentPuts(AbstractContextManager["SegmentPuts"]):
     def finish(self) -> tuple[SegmentResult, ...]:
         """Store all that is left. Gives all segments so far."""
         files = self._files()
-        new = iter(put_all_verified(self._store, [(written, written.file) for written in files]))
+        new = iter(put_all_verified(self._store, [(written, written.data) for written in files]))
         self.stored += [
             replace(result, new=True in [result.new, *islice(new, len(own))]) for result, own in self._waiting
         ]
         # A segment that the store has may have been made of another one.
         self._store.put_files(list(self._patches.items()), replace=True)
-        for written in files:
-            written.file.close()
         self._waiting.clear()
         self._patches.clear()
         return tuple(self.stored)

@@ -10,14 +10,13 @@ driver gets a few numbers for each segment, and the places of the tallies.
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
-from itertools import accumulate, pairwise
+from itertools import accumulate, pairwise, zip_longest
 from typing import BinaryIO, Final, cast
 
 import numpy as np
@@ -58,6 +57,8 @@ __all__ = ["TaskResult", "make_of_assignment", "ordered_names"]
 #: Names of neighbouring segments that are matched together.
 _GROUP_ROWS: Final = 262_144
 _SPOOLED: Final = 64 * 1024 * 1024
+#: Bytes of one read of it.
+_CHUNK: Final = 256 * 1024
 #: Sorting names costs as much as looking up the places of so few of them among the others, and copying all: of parts
 #: with fewer, the places are looked up.
 _FEW: Final = 16
@@ -119,7 +120,7 @@ class _Making:
     def run(self, number: int) -> TaskResult:
         """Make the segments, or the group's part of them."""
         began = time.process_time()
-        with tempfile.SpooledTemporaryFile(max_size=_SPOOLED) as part, self.puts:
+        with tempfile.SpooledTemporaryFile(max_size=_SPOOLED) as part:
             last: bytes | None = None
             for group in self._groups():
                 if last is None or last != group[0].low:
@@ -132,7 +133,7 @@ class _Making:
             if self.spans:
                 path = f"{self.staging.folder}-{uuid.uuid4().hex}.part"
                 part.seek(0)
-                self.store.put_new(path, cast(BinaryIO, part))
+                self.store.put_new(path, iter(partial(part.read, _CHUNK), b""))
         return TaskResult(
             number,
             segments,
@@ -207,8 +208,7 @@ class _Making:
         files, entry = [postings], postings.entry
         if self.assignment.groups > 1:
             start = part.tell()
-            with postings.file:
-                shutil.copyfileobj(postings.file, part)
+            part.writelines(postings.data)
             self.spans.append((start, part.tell()))
             files, entry = [], _PENDING
         if piece.names is None:
@@ -282,9 +282,10 @@ def ordered_names(
         rows = joined_names(parts, properties)
     elif len(late):
         late = late.take(EncodedNames.sorted_rows(late["key"]))
-        places = segment_ids(rows["key"], late["key"])
-        order = np.insert(np.arange(len(rows)), places, np.arange(len(late)) + len(rows))
-        rows = joined_names([rows, late], properties).take(order)
+        places, firsts = np.unique(segment_ids(rows["key"], late["key"]), return_index=True)
+        between = [rows[at:end] for at, end in pairwise([0, *places.tolist(), len(rows)])]
+        own = [late[at:end] for at, end in pairwise([*firsts.tolist(), len(late)])]
+        rows = joined_names([part for two in zip_longest(between, own) for part in two if part], properties)
     if is_ascending(rows["key"]):
         return rows, np.empty(0, np.int64)
     rows = rows.take(EncodedNames.sorted_rows(rows["key"]))

@@ -16,6 +16,7 @@ from broker_core_spark.format import DOMAIN_ORDER
 
 __all__ = [
     "NAMESPACE_END",
+    "NEXT",
     "KeyRanges",
     "end_of_namespace",
     "first_of_namespace",
@@ -32,6 +33,8 @@ __all__ = [
 KeyRanges = Sequence[tuple[bytes, bytes]]
 #: The byte after the namespace in a key.
 NAMESPACE_END: Final = b"\x01"
+#: The byte that, after a key, makes the next key.
+NEXT: Final = b"\x00"
 #: Bytes that sort after every key with the same beginning: no key has two of these bytes in a row.
 _AFTER_ALL: Final = b"\xff\xff"
 

@@ -9,13 +9,12 @@ names pass through a JVM.
 from __future__ import annotations
 
 import hashlib
-import tempfile
 import uuid
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
-from typing import BinaryIO, Final, cast
+from itertools import accumulate, pairwise
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +22,7 @@ import pyarrow.compute as pc
 
 from broker_core import EncodedNames
 from broker_core_spark.arrow_columns import Array, buffer_and_offsets
-from broker_core_spark.batch.staging.order_keys import KeyRanges, first_row, order_key, segment_ids
+from broker_core_spark.batch.staging.order_keys import KeyRanges, first_row, key_at, order_key, segment_ids
 from broker_core_spark.batch.staging.staging_area import StagingArea
 from broker_core_spark.format import begins_segment
 from broker_core_spark.store import Store
@@ -157,7 +156,6 @@ class SortedRunWriter:
             self._system,
         )
         if self._rows:
-            blocks: list[RunBlock] = []
             path = f"{self._staging.folder}-{uuid.uuid4().hex}.run"
             rows = joined_names(self._parts, len(self._staging.property_keys))
             self._parts.clear()
@@ -168,14 +166,14 @@ class SortedRunWriter:
                 for number, (low, high) in enumerate(pairwise(edges))
                 if high - low == self._staging.stretches[number][1]
             }
-            with tempfile.SpooledTemporaryFile(max_size=RUN_BYTES) as file:
-                for low in range(0, len(rows), BLOCK_ROWS):
-                    part = rows.slice(low, BLOCK_ROWS)
-                    start = file.tell()
-                    file.write(_encoded(part))
-                    blocks.append(RunBlock(part["key"][0].as_py(), start, file.tell(), len(part)))
-                file.seek(0)
-                self._store.put_new(path, cast(BinaryIO, file))
+            parts = [rows.slice(low, BLOCK_ROWS) for low in range(0, len(rows), BLOCK_ROWS)]
+            data = [memoryview(_encoded(part)).cast("B") for part in parts]
+            spans = pairwise(accumulate(map(len, data), initial=0))
+            blocks = [
+                RunBlock(key_at(part["key"], 0), *span, len(part))
+                for part, span in zip(parts, spans, strict=True)
+            ]
+            self._store.put_new(path, data)
             run = replace(
                 run,
                 path=path,
@@ -211,12 +209,10 @@ def read_blocks(store: Store, path: str, blocks: Sequence[RunBlock], properties:
     """The names of neighbouring blocks of a run, in order."""
     start = blocks[0].start
     data = memoryview(store.get_range(path, start, blocks[-1].stop))
-    parts: list[pa.RecordBatch] = []
     # One column is decompressed sooner than a thread of Arrow's takes it over.
     options = pa.ipc.IpcReadOptions(use_threads=False)
-    for block in blocks:
-        with pa.ipc.open_stream(
-            pa.BufferReader(data[block.start - start : block.stop - start]), options=options
-        ) as reader:
-            parts += reader
-    return joined_names(parts, properties)
+    parts = (
+        pa.ipc.open_stream(data[block.start - start : block.stop - start], options=options)
+        for block in blocks
+    )
+    return joined_names([batch for part in parts for batch in part], properties)

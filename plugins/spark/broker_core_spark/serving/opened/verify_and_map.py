@@ -201,8 +201,8 @@ def _patched(
         made, file = patched_segment(patches, entry, runs, selectors)
     except InvalidGeneration:
         return None
-    with file.file, PrivateFile(directory) as private:
-        private.write(file.file.read())
+    with PrivateFile(directory) as private:
+        private.write(*file.data)
         postings = read_postings(private.mapped(), entry.postings.name)
     return _PatchedSegment(entry, postings, made, trusted=len(patches) == 1)
 
