@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -75,6 +76,22 @@ def test_a_table_of_the_session(spark: SparkSession, tmp_path: Path) -> None:
         assert snapshot.version("a/b") is None
         assert snapshot.unversioned == "only Iceberg and Delta tables have versions"
     assert found == {("a/b", "persistent", "x", None), ("a/b", "non-persistent", "y", None)}
+
+
+def test_a_frame_in_ranges_is_staged_in_runs_that_do_not_cross(spark: SparkSession, tmp_path: Path) -> None:
+    topics = [(f"t{number:04}", f"a/{'bc'[number % 2]}") for number in range(2000)]
+    frame = spark.createDataFrame(topics, "name string, namespace string").repartition(6)
+    place = staging_area(tmp_path)
+    crossing: list[bool] = []
+    for rows in (frame, frame.repartitionByRange(6, "namespace", "name")):
+        with TableSource(rows, spark).snapshot() as snapshot:
+            runs = [run for run in snapshot.read(place) if run.blocks]
+        assert len(runs) > 1
+        names = [staged_names(place, [run]) for run in runs]
+        ends = sorted((min(own), max(own)) for own in names)
+        crossing.append(any(last >= first for (_, last), (first, _) in pairwise(ends)))
+        assert sum(map(len, names)) == 2000
+    assert crossing == [True, False]
 
 
 def test_tables_that_cannot_be_read(spark: SparkSession, tmp_path: Path) -> None:
