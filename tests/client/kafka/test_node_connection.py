@@ -193,7 +193,7 @@ async def test_a_node_that_does_not_answer_is_left() -> None:
         (b"\x7f\xff\xff\xff", "announced an answer of 2147483647 bytes"),
         (b"\xff\xff\xff\xff", "announced an answer of -1 bytes"),
         (b"\0\0\0\x02ab", "announced an answer of 2 bytes"),
-        (b"\0\0\0\x0a\0\0\0\x02\0\0\x7f\xff\xff\xff", "bytes that are none"),
+        (b"\0\0\0\x0a\0\0\0\x02\0\0\x7f\xff\xff\xff", "bytes that are no answer"),
         (b"\x15\x03\x03\0\x02\x02\x46", "speaks TLS only"),
         (b"HTTP/1.1 400 Bad Request", "speaks HTTP: name the port of its Kafka listener"),
     ],

@@ -10,6 +10,7 @@ import asyncpg
 import pytest
 
 from broker_core.errors import ListingFailed
+from broker_core_postgres.connect import connection_pool
 from broker_core_postgres.connect.connection_pool import ConnectionCheck, PooledConnection, PostgresPool
 from broker_core_postgres.connect.libpq.connection_parameters import ConnectionParameters
 from broker_core_postgres.connect.session_settings import SessionSettings
@@ -20,6 +21,12 @@ from tests.support.ports import free_port
 from tests.support.postgres_server import PostgresServer
 
 _LONG = 60.0  # seconds that a loaded machine may take
+
+
+@pytest.fixture(autouse=True)
+def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A connection is not dropped because a loaded machine takes seconds for the end of a cancelled statement."""
+    monkeypatch.setattr(connection_pool, "_SETTLE", _LONG)
 
 
 @pytest.fixture(scope="module")
