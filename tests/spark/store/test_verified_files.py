@@ -117,5 +117,6 @@ def test_a_file_is_read_into_memory_with_the_same_checks(store: Store) -> None:
     store.replace(FILE.name, b"The content")
     with pytest.raises(InvalidGeneration, match="its checksum"):
         read_verified(store, FILE)
-    with pytest.raises(DamagedFile):
-        read_verified(store, FileEntry(FILE.name, len(DATA) + 1))
+    for size in (len(DATA) + 1, 2**62):  # the latter is more than any memory
+        with pytest.raises(DamagedFile):
+            read_verified(store, FileEntry(FILE.name, size))

@@ -52,12 +52,13 @@ def fetch_verified(store: Store, entry: FileEntry, directory: str | None) -> pa.
 
 def read_verified(store: Store, entry: FileEntry) -> pa.Buffer:
     """A file of a generation, verified, in memory. Raises as :func:`fetch_verified`."""
-    data = pa.allocate_buffer(entry.size)
-    view, at = memoryview(data).cast("B"), 0
+    view, at = memoryview(b""), 0
     for part in _verified(store, entry):
+        # Not before the file is known to have this size: a wrong one may be more than any memory.
+        view = view or memoryview(pa.allocate_buffer(entry.size)).cast("B")
         view[at : at + len(part)] = part
         at += len(part)
-    return data
+    return pa.py_buffer(view.toreadonly())
 
 
 def file_fault(store: Store, entry: FileEntry) -> str | None:
