@@ -8,11 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
+import pyarrow as pa
 import pytest
 
 from broker_core.names import Mode
+from broker_core_spark.batch.incremental import carry_segments as carrying
 from broker_core_spark.batch.incremental.carry_segments import carry_segments
 from broker_core_spark.batch.incremental.changed_names import NameChanges
+from broker_core_spark.batch.segments import segment_puts
 from broker_core_spark.batch.segments.segment_puts import StoredSegments
 from broker_core_spark.batch.segments.tallies import read_tallies
 from broker_core_spark.errors import InvalidGeneration
@@ -185,6 +188,25 @@ def test_a_stretch_with_the_digest_of_before_is_kept_and_not_compared(store: Sto
         carried = carry_segments(store, made, [(0, changes)], selectors, "temporary/kept")
         kept = [(result.entry, result.digest) for result in carried.segments]
         assert kept == ([(made.segments[0], "digest")] if before else [])
+
+
+def test_files_that_wait_hold_no_former_ones_in_memory(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = {"a/b": {"persistent": [f"t{number}" for number in range(20_000)]}}
+    rows = [CanonicalQuestion.of("a/b", Mode.ALL, f".*[{digits}]") for digits in range(12, 60)]
+    former = build_generation(store, names, rows, catalogue_id="c", segment_bytes=64 * 1024)
+    unchanged = dict.fromkeys(range(len(former.stretches())), NameChanges())
+    before, held = pa.total_allocated_bytes(), []
+    put = segment_puts.put_all_verified
+
+    def counted(*arguments: Any) -> list[bool]:
+        held.append(pa.total_allocated_bytes() - before)
+        return put(*arguments)
+
+    monkeypatch.setattr(segment_puts, "put_all_verified", counted)
+    monkeypatch.setattr(carrying, "_TOGETHER", 0)
+    carry_segments(store, former, unchanged.items(), kept_selectors(store, rows, rows[:1]), "temporary/kept")
+    assert len(former.segments) > 4
+    assert max(held) < sum(entry.postings.size for entry in former.segments) / 3
 
 
 def test_damaged_files_are_made_anew_and_the_others_kept(

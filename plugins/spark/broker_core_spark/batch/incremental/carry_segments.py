@@ -289,8 +289,10 @@ class _Carrying:
             postings = merge_postings(
                 places, [part for run in runs for part in run.parts], self.selectors.now
             )
-            stored = read_postings(pa.py_buffer(b"".join(postings.data)), postings.name)
-            files.append(postings)
+            data = b"".join(postings.data)
+            stored = read_postings(pa.py_buffer(data), postings.name)
+            # Views would hold all former postings in memory until the file is put, however little is left of them.
+            files.append(replace(postings, data=[memoryview(data)]))
             entry = replace(entry, postings=postings.entry)
             if names:
                 writer = NamesWriter()
