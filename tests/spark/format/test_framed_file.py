@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import weakref
+
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -48,6 +51,16 @@ def test_another_kind_another_order_and_no_runs_are_refused() -> None:
         open_frame(NAMES, pa.py_buffer(NO_RUNS), "x")
     with pytest.raises(ValueError, match="at least one run"):
         written()
+
+
+def test_a_file_is_in_memory_as_long_as_it_is_used() -> None:
+    writer, names = FramedWriter(NAMES), np.zeros(8, np.uint8)
+    writer.add({"namespace": "a/b", "domain": "persistent"}, (1, 8), [bytes(8)], [names])
+    made, known = writer.finish(), weakref.ref(names)
+    del names
+    assert known() is not None
+    del made
+    assert known() is None
 
 
 def test_something_else_than_zeros_between_sections_is_refused() -> None:

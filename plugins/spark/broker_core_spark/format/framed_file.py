@@ -72,7 +72,8 @@ class FramedWriter:
         self.write(directory)
         self.write(segment_layout.TRAILER.pack(at, len(directory), self._kind.tail))
         name = f"{self._kind.folder}/{self._digest.hexdigest()}.{self._kind.suffix}"
-        return FramedFile(name, self.size, self._data)
+        data, self._data = self._data, []  # whoever keeps the writer does not keep the file in memory
+        return FramedFile(name, self.size, data)
 
 
 def open_frame(kind: FileKind, buffer: pa.Buffer, file: str) -> list[tuple[dict[str, Any], RunPlace]]:

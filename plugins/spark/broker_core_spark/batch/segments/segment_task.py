@@ -161,8 +161,7 @@ class _Making:
         property_keys = self.staging.property_keys
         within = (ranges[0].low, ranges[-1].high)
         rows, twice = ordered_names(self.store, self.assignment.blocks, within, property_keys)
-        pieces = self._pieces(rows, ranges)
-        ahead = 0  # the first piece that is not finished
+        pieces = self._pieces(rows, ranges)  # that are not finished
         for namespace, domain, low, high in namespace_ranges(rows["key"]):
             names = EncodedNames.of(
                 namespace, domain, local_names(rows["key"][low:high], namespace), ordered=True
@@ -173,7 +172,7 @@ class _Making:
             selectors, every = self.selectors_of((namespace, domain))
             own: list[_Piece] = []
             bounds = [0]
-            for piece in pieces[ahead:]:
+            for piece in pieces:
                 if piece.low >= high:
                     break
                 own.append(piece)
@@ -188,7 +187,7 @@ class _Making:
                 if piece.high <= high:
                     count = int(np.count_nonzero((twice >= piece.low) & (twice < piece.high)))
                     self._finish(piece, count, part)
-                    ahead += 1
+                    del pieces[0]
 
     def _pieces(self, rows: pa.RecordBatch, ranges: Sequence[SegmentRange]) -> list[_Piece]:
         """The segments of these ranges: one each, or several if it would be too large."""
