@@ -16,7 +16,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
-from itertools import accumulate, pairwise, zip_longest
+from itertools import accumulate, pairwise
 from typing import BinaryIO, Final, cast
 
 import numpy as np
@@ -281,10 +281,9 @@ def ordered_names(
         rows = joined_names(parts, properties)
     elif len(late):
         late = late.take(EncodedNames.sorted_rows(late["key"]))
-        places, firsts = np.unique(segment_ids(rows["key"], late["key"]), return_index=True)
-        between = [rows[at:end] for at, end in pairwise([0, *places.tolist(), len(rows)])]
-        own = [late[at:end] for at, end in pairwise([*firsts.tolist(), len(late)])]
-        rows = joined_names([part for two in zip_longest(between, own) for part in two if part], properties)
+        places = segment_ids(rows["key"], late["key"])
+        order = np.insert(np.arange(len(rows)), places, np.arange(len(late)) + len(rows))
+        rows = joined_names([rows, late], properties).take(order)
     if is_ascending(rows["key"]):
         return rows, np.empty(0, np.int64)
     rows = rows.take(EncodedNames.sorted_rows(rows["key"]))
