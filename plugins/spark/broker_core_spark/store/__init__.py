@@ -22,7 +22,7 @@ from broker_core_spark.store.published_pointers import (
 )
 from broker_core_spark.store.publishing import BuildRun, begin_build, use_generation
 from broker_core_spark.store.reached_store import check_reached, within
-from broker_core_spark.store.store import Store
+from broker_core_spark.store.store import CHUNK, Store
 from broker_core_spark.store.store_address import open_store
 from broker_core_spark.store.stored_manifest import read_manifest
 from broker_core_spark.store.table_changes_file import (
@@ -39,6 +39,7 @@ from broker_core_spark.store.verified_files import (
 )
 
 __all__ = [
+    "CHUNK",
     "MOST_CHANGED",
     "BuildRun",
     "ChangedName",

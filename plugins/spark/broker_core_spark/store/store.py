@@ -21,7 +21,7 @@ from broker_core_spark.errors import DamagedFile, InvalidGeneration, StoreFailed
 
 __all__ = ["CHUNK", "PROBE", "FileData", "Store", "StoredFile", "failing", "system_reason"]
 
-#: The bytes of a file to write, also in parts.
+#: The bytes of a file to write, also in parts. A view is one of bytes (format ``B``): a bucket takes no other.
 FileData: TypeAlias = bytes | Iterable[bytes | memoryview]
 #: Bytes of one read.
 CHUNK: Final = 256 * 1024

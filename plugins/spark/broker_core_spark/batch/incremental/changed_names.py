@@ -177,7 +177,7 @@ def _parts(
         end = begin + len(keys)
         if low + size >= rows:
             end = len(now)
-        elif end > len(now) or key_at(now, end - 1) != key_at(keys, size - 1):  # else none came or went
+        elif end > len(now) or key_at(now, end - 1) != key_at(keys, size - 1):  # else as many came as went
             end = first_row(now, key_at(keys, size - 1) + NEXT, begin)
         yield low, keys, begin, now[begin:end]
         begin = end

@@ -50,15 +50,13 @@ from broker_core_spark.format import (
     cut_levels,
     piece_starts,
 )
-from broker_core_spark.store import Store
+from broker_core_spark.store import CHUNK, Store
 
 __all__ = ["TaskResult", "make_of_assignment", "ordered_names"]
 
 #: Names of neighbouring segments that are matched together.
 _GROUP_ROWS: Final = 262_144
 _SPOOLED: Final = 64 * 1024 * 1024
-#: Bytes of one read of it.
-_CHUNK: Final = 256 * 1024
 #: Sorting names costs as much as looking up the places of so few of them among the others, and copying all: of parts
 #: with fewer, the places are looked up.
 _FEW: Final = 16
@@ -133,7 +131,7 @@ class _Making:
             if self.spans:
                 path = f"{self.staging.folder}-{uuid.uuid4().hex}.part"
                 part.seek(0)
-                self.store.put_new(path, iter(partial(part.read, _CHUNK), b""))
+                self.store.put_new(path, iter(partial(part.read, CHUNK), b""))
         return TaskResult(
             number,
             segments,
