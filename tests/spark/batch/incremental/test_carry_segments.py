@@ -24,7 +24,7 @@ from broker_core_spark.format.manifest import FileEntry, Manifest
 from broker_core_spark.format.segment_patch import PATCHES, patch_name
 from broker_core_spark.serving.opened.generation import Generation
 from broker_core_spark.serving.opened.verify_and_map import SampleChecks
-from broker_core_spark.store import Store, open_store
+from broker_core_spark.store import Store, open_store, put_all_verified
 from tests.support.generation_builder import build_generation, mapped_bytes
 from tests.support.spark_catalogues import Names, changes_of, kept_selectors, keyed, reread_all
 
@@ -196,11 +196,10 @@ def test_files_that_wait_hold_no_former_ones_in_memory(store: Store, monkeypatch
     former = build_generation(store, names, rows, catalogue_id="c", segment_bytes=64 * 1024)
     unchanged = dict.fromkeys(range(len(former.stretches())), NameChanges())
     before, held = pa.total_allocated_bytes(), []
-    put = segment_puts.put_all_verified
 
     def counted(*arguments: Any) -> list[bool]:
         held.append(pa.total_allocated_bytes() - before)
-        return put(*arguments)
+        return put_all_verified(*arguments)
 
     monkeypatch.setattr(segment_puts, "put_all_verified", counted)
     monkeypatch.setattr(carrying, "_TOGETHER", 0)
