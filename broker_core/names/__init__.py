@@ -22,7 +22,6 @@ if TYPE_CHECKING:  # of the core alone
     from broker_core.names.hash_order import name_of_hash_order as name_of_hash_order
     from broker_core.names.hash_order import names_of_key as names_of_key
     from broker_core.names.hash_order import sorted_rows as sorted_rows
-    from broker_core.names.listed_names import MAX_PARTITIONS as MAX_PARTITIONS
     from broker_core.names.listed_names import NOTHING as NOTHING
     from broker_core.names.listed_names import ListedNames as ListedNames
     from broker_core.names.listed_names import count_listed as count_listed
@@ -42,6 +41,7 @@ if TYPE_CHECKING:  # of the core alone
     from broker_core.names.name_columns import without_ends as without_ends
     from broker_core.names.namespace_name import MAX_NAMESPACE as MAX_NAMESPACE
     from broker_core.names.partitions import MAX_PARTITION_INDEX as MAX_PARTITION_INDEX
+    from broker_core.names.partitions import MAX_PARTITIONS as MAX_PARTITIONS
     from broker_core.names.partitions import PARTITION_SUFFIX as PARTITION_SUFFIX
     from broker_core.names.partitions import partition_index as partition_index
     from broker_core.names.partitions import partition_name as partition_name
@@ -80,7 +80,7 @@ __getattr__ = lazy_exports(
         "Array": ".name_columns",
         "ListedNames": ".listed_names",
         "MAX_NAMESPACE": ".namespace_name",
-        "MAX_PARTITIONS": ".listed_names",
+        "MAX_PARTITIONS": ".partitions",
         "MAX_PARTITION_INDEX": ".partitions",
         "NOTHING": ".listed_names",
         "NamespacePatterns": ".rule_patterns",

@@ -13,14 +13,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
 
 from broker_core.names.partitions import partition_name
 
-__all__ = ["MAX_PARTITIONS", "NOTHING", "PLAIN", "ListedNames", "count_listed", "merge_listed"]
-
-#: The most partitions that a topic may have; more would be a mistake that fills the memory of every reader.
-MAX_PARTITIONS: Final = 1_000_000
+__all__ = ["NOTHING", "PLAIN", "ListedNames", "count_listed", "merge_listed"]
 
 
 @dataclass(frozen=True, slots=True)

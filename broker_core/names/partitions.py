@@ -1,4 +1,4 @@
-"""Names of partitions: their local names end in ``-partition-N`` with a canonical ``N``."""
+"""Partitions: the most that a topic may have, and their names, which end in ``-partition-N`` with a canonical ``N``."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from typing import Final
 
 __all__ = [
+    "MAX_PARTITIONS",
     "MAX_PARTITION_INDEX",
     "PARTITION_SUFFIX",
     "partition_index",
@@ -13,6 +14,8 @@ __all__ = [
     "partitioned_local_name",
 ]
 
+#: The most partitions that a topic may have; more would be a mistake that fills the memory of every reader.
+MAX_PARTITIONS: Final = 1_000_000
 PARTITION_SUFFIX: Final = "-partition-"
 MAX_PARTITION_INDEX: Final = 2**31 - 1  # partitions are counted in a Java int
 _CANONICAL_INDEX = re.compile(r"0|[1-9][0-9]*", re.ASCII)

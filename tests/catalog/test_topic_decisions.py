@@ -25,7 +25,8 @@ from broker_core.catalog.topic_decisions import (
 )
 from broker_core.catalog.topic_record import MAX_PROPERTIES_BYTES, TopicRecord
 from broker_core.names import TopicName
-from broker_core.names.listed_names import MAX_PARTITIONS, ListedNames
+from broker_core.names.listed_names import ListedNames
+from broker_core.names.partitions import MAX_PARTITIONS
 from broker_core.names.topic_id import new_topic_id
 from tests.support.narrowed import present
 

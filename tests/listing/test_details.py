@@ -10,7 +10,7 @@ import pytest
 
 from broker_core import Details
 from broker_core.listing.details import DETAIL_TYPES, WANTS, check_values, checked_wants
-from broker_core.names.listed_names import MAX_PARTITIONS
+from broker_core.names.partitions import MAX_PARTITIONS
 
 A, B = "persistent://t/n/a", "persistent://t/n/b"
 MAP = pa.map_(pa.string(), pa.string())

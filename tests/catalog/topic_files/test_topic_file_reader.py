@@ -15,7 +15,8 @@ from broker_core.catalog.topic_files.topic_file_reader import (
     TopicLines,
 )
 from broker_core.names import MAX_NAME_BYTES, NamespaceName
-from broker_core.names.listed_names import MAX_PARTITIONS, ListedNames
+from broker_core.names.listed_names import ListedNames
+from broker_core.names.partitions import MAX_PARTITIONS
 
 NAMESPACE = NamespaceName("a", "b")
 
