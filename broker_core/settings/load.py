@@ -15,6 +15,7 @@ from broker_core.settings.file_layer import file_layer, table_of_broken
 from broker_core.settings.layer import Layer, options_layer
 from broker_core.settings.models import AdminSettings, Settings
 from broker_core.settings.problems import Finding, SettingsError, findings, what_is_wrong
+from broker_core.settings.reread_file import reread_layer
 from broker_core.settings.setting_paths import SettingPath, dotted, known_keys
 
 __all__ = [
@@ -84,7 +85,7 @@ def load_settings(
 
     ``file`` is the option ``--config``; without it the variable ``BROKER_CORE_CONFIG`` may name the file, and without
     both there is none. ``options`` maps an option to the path of its setting and its value. ``again``: a server runs by
-    the file (:func:`~broker_core.settings.file_layer.file_layer`).
+    the file (:mod:`~broker_core.settings.reread_file`).
     """
     file, layers = _layers(file, options, environment, again=again)
     for layer in layers:
@@ -166,7 +167,7 @@ def _layers(
 ) -> tuple[Path | None, tuple[Layer, ...]]:
     environment = os.environ if environment is None else environment
     file = settings_file(file, environment)
-    from_file = None if file is None else file_layer(file, again=again)
+    from_file = None if file is None else (reread_layer if again else file_layer)(file)
     from_environment = environment_layer(environment, _plugins_named(from_file))
     from_options = options_layer(options or {})
     return file, tuple(layer for layer in (from_options, from_environment, from_file) if layer is not None)

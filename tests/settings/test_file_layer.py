@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -65,39 +64,10 @@ def test_an_unknown_key_gets_the_nearest(tmp_path: Path) -> None:
     )
 
 
-def test_what_a_server_runs_by_is_a_whole_file_with_settings(tmp_path: Path) -> None:
-    file = _file(tmp_path, "")
-    assert file_layer(file).values == {}
-    with pytest.raises(SettingsError, match="it has no setting, and a server runs by it"):
-        file_layer(file, again=True)
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    with pytest.raises(SettingsError, match="it is no file that can be read again"):
-        file_layer(pipe, again=True)
+def test_a_file_that_is_too_large_is_refused(tmp_path: Path) -> None:
+    assert file_layer(_file(tmp_path, "")).values == {}
     with pytest.raises(SettingsError, match="larger than a settings file may be"):
         file_layer(_file(tmp_path, "#" * 10_000_000))
-
-
-def test_half_of_a_file_that_is_written_now_is_not_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = _file(tmp_path, '[pulsar]\nlisten = "127.0.0.1:0"\n')
-    written: list[float] = []
-
-    def write(seconds: float) -> None:
-        """What happens meanwhile: the rest is written, and then nothing more."""
-        written.append(seconds)
-        if len(written) == 1:
-            with file.open("a") as stream:
-                stream.write('[authentication]\nanonymous_role = "guest"\n')
-        else:
-            os.utime(file, (0, 0))
-
-    monkeypatch.setattr("broker_core.settings.file_layer.time.sleep", write)
-    assert file_layer(file, again=True).values["authentication"] == {"anonymous_role": "guest"}
-    assert len(written) == 2
-    assert "authentication" in file_layer(file, again=True).values
-    assert len(written) == 2
 
 
 @pytest.mark.parametrize(
