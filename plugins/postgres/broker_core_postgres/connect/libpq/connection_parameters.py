@@ -15,7 +15,7 @@ from broker_core_postgres.connect.libpq.connection_string import ESCAPES, read_c
 from broker_core_postgres.connect.libpq.dsn_error import DsnError
 from broker_core_postgres.connect.libpq.password_sources import PasswordSource
 from broker_core_postgres.connect.libpq.service_file import read_service
-from broker_core_postgres.connect.libpq.target_session_attrs import SESSION_ATTRIBUTES
+from broker_core_postgres.connect.libpq.target_session_attrs import session_attributes
 
 __all__ = ["ConnectionParameters", "ServerAddress"]
 
@@ -40,8 +40,7 @@ class ServerAddress:
 class ConnectionParameters:
     """A database on one of several hosts, and the login. Neither ``str`` nor ``repr`` shows a password.
 
-    ``session_attributes`` is ``target_session_attrs``. With several hosts its default is ``read-write``, so that a host
-    is left that was demoted or made read-only. ``connect_timeout`` is in seconds, for each host.
+    ``session_attributes`` is ``target_session_attrs``. ``connect_timeout`` is in seconds, for each host.
     """
 
     hosts: tuple[ServerAddress, ...]
@@ -84,22 +83,18 @@ class ConnectionParameters:
                 raise DsnError(f"{key}: a NUL character")
         hosts = _hosts(options.get("host", ""), options.get("port", ""), named=bool(given or served))
         user = options.get("user") or _system_user()
-        attributes = options.get("target_session_attrs") or ("read-write" if len(set(hosts)) > 1 else "any")
-        if attributes not in SESSION_ATTRIBUTES:
-            raise DsnError(
-                f"target_session_attrs: one of {', '.join(sorted(SESSION_ATTRIBUTES))} is expected"
-            )
-        settings = {key: options[key] for key in ("application_name", "options") if options.get(key)}
         passfile = options.get("passfile")
         return cls(
             hosts=hosts,
             user=user,
             database=options.get("dbname") or user,
-            session_attributes=attributes,
+            session_attributes=session_attributes(options.get("target_session_attrs"), len(set(hosts))),
             connect_timeout=_seconds(options.get("connect_timeout")),
             shuffled=options.get("load_balance_hosts") == "random",
             tls=_tls({key: options[key] for key in TLS_OPTIONS if options.get(key)}),
-            server_settings=settings,
+            server_settings={
+                key: options[key] for key in ("application_name", "options") if options.get(key)
+            },
             passwords=PasswordSource(
                 given=given.get("password"),
                 file=password_file,

@@ -1,11 +1,13 @@
-"""``target_session_attrs``: which servers a session accepts (PostgreSQL's manual, "Parameter Key Words")."""
+"""``target_session_attrs`` ("Parameter Key Words" of PostgreSQL's manual): its default, and the servers accepted."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, Final
 
-__all__ = ["SESSION_ATTRIBUTES", "satisfies_attributes"]
+from broker_core_postgres.connect.libpq.dsn_error import DsnError
+
+__all__ = ["satisfies_attributes", "session_attributes"]
 
 _ACCEPTS: Final[dict[str, Callable[[bool, bool], bool]]] = {
     # Arguments: the server is in recovery; it is read-only by its configuration.
@@ -25,8 +27,17 @@ _STATE_OF_SERVER: Final = (
     "SELECT pg_catalog.pg_is_in_recovery(), (SELECT reset_val FROM pg_catalog.pg_settings "
     "WHERE name = 'default_transaction_read_only') = 'on'"
 )
-#: The known values of the option.
-SESSION_ATTRIBUTES: Final = frozenset(_ACCEPTS)
+
+
+def session_attributes(given: str | None, hosts: int) -> str:
+    """The value of the option for so many hosts. Raises :exc:`DsnError`.
+
+    The default is ``read-write`` for several, other than with libpq: a host is left that was demoted or made read-only.
+    """
+    attributes = given or ("read-write" if hosts > 1 else "any")
+    if attributes not in _ACCEPTS:
+        raise DsnError(f"target_session_attrs: one of {', '.join(sorted(_ACCEPTS))} is expected")
+    return attributes
 
 
 async def satisfies_attributes(connection: Any, attributes: str, *, in_use: bool = False) -> bool:
