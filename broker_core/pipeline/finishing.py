@@ -4,29 +4,30 @@ from __future__ import annotations
 
 import weakref
 from functools import partial
+from typing import Final
 
-from broker_core.concurrency import EACH_BYTE, EACH_NAME, has_time, loop_turn
+from broker_core.concurrency import EACH_BYTE, EACH_NAME, ON_LOOP, has_time, loop_turn
 from broker_core.listing import Listing, Selection, data_of, filtered, unhashed_bytes
 from broker_core.memory import PermitBudget
 from broker_core.patterns import TopicsPattern
 from broker_core.pipeline.answer import Answer
 from broker_core.pipeline.listers.listing_details import ListingDetails
-from broker_core.pipeline.listers.verification import check_hash
+from broker_core.pipeline.listers.verification import check_hash, known_selection
 from broker_core.pipeline.masks_of_plugins import MaskedAnswers, MaskSlices
+from broker_core.pipeline.request.client_hash import is_unchanged
 from broker_core.pipeline.request.listing_in_progress import AcceptedAnswer, ListingInProgress
-from broker_core.pipeline.request.steps import (
-    QUICK_BYTES,
-    TINY_BYTES,
-    is_unchanged,
-    known_selection,
-    listing_plan,
-)
+from broker_core.pipeline.request.unsupported_patterns import listing_plan
 from broker_core.pipeline.runs.worker_threads import Workers
 from broker_core.plugin_api import ListingRequest, TopicListingResult
 from broker_core.plugins import Dispatcher
 from broker_core.tracing import stage
 
 __all__ = ["Finishing", "allowed"]
+
+#: Hashing or gathering so many bytes at most is done on the event loop.
+_QUICK_BYTES: Final = int(ON_LOOP / EACH_BYTE)
+#: The most bytes of it if a turn of the loop has no time left.
+_TINY_BYTES: Final = 8 * 1024
 
 
 class Finishing:
@@ -111,7 +112,7 @@ class Finishing:
             else:
                 with stage("hash"):
                     unhashed = unhashed_bytes(selection)
-                    if unhashed > QUICK_BYTES:
+                    if unhashed > _QUICK_BYTES:
                         await held.reserve(accepted.owned + selection.heap_bytes)
                     cost = EACH_BYTE * unhashed
                     topics_hash = await self._workers.call(request.asker, partial(_hash, selection), cost)
@@ -154,7 +155,7 @@ class Finishing:
 
 def _most() -> int:
     """Bytes that are hashed or gathered in this turn of the loop: without time left, a few small pieces."""
-    return QUICK_BYTES if has_time() else TINY_BYTES
+    return _QUICK_BYTES if has_time() else _TINY_BYTES
 
 
 def _hash(selection: Selection) -> str:

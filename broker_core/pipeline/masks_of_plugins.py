@@ -23,8 +23,8 @@ from broker_core.listing import Listing, Selection, rows_key_of
 from broker_core.names import NamespaceName
 from broker_core.pipeline.change_notices import ChangeNotices, Mark
 from broker_core.pipeline.listers.answer_store import AnswerStore
+from broker_core.pipeline.request.held_permit import names_bytes
 from broker_core.pipeline.request.listing_in_progress import ListingInProgress
-from broker_core.pipeline.request.steps import names_bytes
 from broker_core.pipeline.runs.worker_threads import Workers
 from broker_core.plugin_api import AnswerKey, ListingRequest, key_of
 from broker_core.plugins import ChainStep, Dispatcher

@@ -21,7 +21,7 @@ from broker_core.pipeline.answer import Answer
 from broker_core.pipeline.finishing import allowed
 from broker_core.pipeline.listers.listing_details import ListingDetails
 from broker_core.pipeline.request.listing_in_progress import AcceptedAnswer, ListingInProgress
-from broker_core.pipeline.request.steps import listing_plan
+from broker_core.pipeline.request.unsupported_patterns import listing_plan
 from broker_core.pipeline.runs.worker_threads import Workers
 from broker_core.plugins import Dispatcher
 from broker_core.tracing import stage

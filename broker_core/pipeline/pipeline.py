@@ -38,16 +38,11 @@ from broker_core.pipeline.masks_of_plugins import MaskedAnswers
 from broker_core.pipeline.paging import Paging
 from broker_core.pipeline.reports.event_sinks import EventSinks, answered, question_attributes, refused
 from broker_core.pipeline.reports.finished_listings import Ended, FinishedListings, log_denial
-from broker_core.pipeline.request.held_permit import HeldPermit
+from broker_core.pipeline.request.client_hash import has_hash, without_hash
+from broker_core.pipeline.request.held_permit import HeldPermit, sizes_of, unknown_size
 from broker_core.pipeline.request.listing_in_progress import ListingInProgress, ListingTables
-from broker_core.pipeline.request.steps import (
-    PipelineOptions,
-    applied_pattern,
-    has_hash,
-    sizes_of,
-    unknown_size,
-    without_hash,
-)
+from broker_core.pipeline.request.pipeline_options import PipelineOptions
+from broker_core.pipeline.request.unsupported_patterns import applied_pattern
 from broker_core.pipeline.runs.time_budget import TimeBudget
 from broker_core.pipeline.runs.worker_threads import Workers
 from broker_core.pipeline.topic_questions import TopicQuestions

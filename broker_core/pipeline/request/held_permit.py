@@ -7,12 +7,13 @@ import time
 import weakref
 from collections.abc import AsyncIterator, Awaitable, Hashable
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import structlog
 
-from broker_core.access import note_held
+from broker_core.access import Asker, note_held
 from broker_core.errors import Cause, ListingFailed
+from broker_core.listing import Selection
 from broker_core.memory import (
     Estimate,
     Permit,
@@ -22,13 +23,18 @@ from broker_core.memory import (
     permits_refused,
     whole_count,
 )
+from broker_core.names import NamespaceName
+from broker_core.plugin_api import DefaultLister
 from broker_core.tracing import stage
 
-__all__ = ["HeldPermit"]
+__all__ = ["HeldPermit", "names_bytes", "sizes_of", "unknown_size"]
 
 T = TypeVar("T")
 
 _log = structlog.get_logger(__name__)
+
+#: The share of the heap permits that a plugin's answer about a new namespace is taken to need.
+_UNKNOWN_SHARE: Final = 4
 
 
 class HeldPermit:
@@ -311,3 +317,21 @@ class HeldPermit:
 
 def _over() -> ListingFailed:
     return ListingFailed("This request is over: it cannot reserve memory any more", cause=Cause.PLUGIN)
+
+
+def names_bytes(selection: Selection) -> int:
+    """The bytes of a column of the names while it is made: the names, and their offsets twice."""
+    return selection.fields_size + 16 * len(selection)
+
+
+def sizes_of(lister: DefaultLister, namespace: NamespaceName, asker: Asker) -> Hashable:
+    """The key by which sizes of listings are learned: a namespace, and the principal if brokers list for principals."""
+    return namespace, (asker.role, asker.original_principal) if "principal" in lister.depends_on else None
+
+
+def unknown_size(permits: Permits) -> int:
+    """The bytes that a plugin's answer is taken to need before the first one is known.
+
+    An answer is in memory before it can be counted, so few are asked for at a time while their size is unknown.
+    """
+    return permits.heap.maximum // _UNKNOWN_SHARE

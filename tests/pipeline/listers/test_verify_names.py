@@ -18,7 +18,7 @@ from broker_core.pipeline.listers.accept_answer import (
     claim_sample,
     own_hash,
 )
-from broker_core.pipeline.request.steps import known_selection
+from broker_core.pipeline.listers.verification import known_selection
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.plugin_api.listing_result import TopicListingResult
 

@@ -8,11 +8,14 @@ from typing import Any
 import pytest
 
 from broker_core.errors import ListingFailed, ServerError, TooManyRequests
+from broker_core.listing.listing import Listing
 from broker_core.memory.estimates import INITIAL_SIZE, Estimate, Estimates
 from broker_core.memory.permits import Permits
-from broker_core.pipeline.request.held_permit import HeldPermit
+from broker_core.names import Mode
+from broker_core.pipeline.request.held_permit import HeldPermit, names_bytes, unknown_size
 from broker_core.settings import LimitsSettings
 from tests.support.eventually import eventually
+from tests.support.pipelines import FEW, NAMESPACE
 
 HEAP = 1_000_000
 
@@ -355,3 +358,9 @@ async def test_a_request_that_holds_nothing_gives_all_back(permits: Permits, est
     assert (await held_by(permits, estimates)).count == 50_000
     with pytest.raises(ListingFailed, match="This request is over"):
         await held.reserve(1)
+
+
+def test_what_is_taken_before_anything_is_known() -> None:
+    assert unknown_size(Permits(LimitsSettings(heap_permits=4000))) == 1000
+    selection = Listing.from_names(NAMESPACE, Mode.PERSISTENT, FEW).all()
+    assert names_bytes(selection) == selection.fields_size + 160
