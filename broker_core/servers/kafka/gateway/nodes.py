@@ -26,7 +26,7 @@ from broker_core.servers.kafka.gateway.relay import (
 from broker_core.servers.kafka.gateway.shared_listings import of_pass
 from broker_core.servers.kafka.pages.page_shapes import arrays_of
 from broker_core.servers.kafka.requests.call import HandlerRow, KafkaCall, or_close
-from broker_core.servers.kafka.requests.page_request import are_by_id
+from broker_core.servers.kafka.requests.requested_names import are_by_id
 from broker_core.servers.kafka.row_error import FAILURES
 from broker_core.servers.kafka.topics.listed_topics import are_many, with_rows
 from broker_core.wire.kafka import (

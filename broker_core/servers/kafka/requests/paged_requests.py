@@ -1,4 +1,4 @@
-"""Paged requests: check of limit and start, calls of the handler by parts, the page of the answers.
+"""Requests for a page: refusals of limits and cursors, calls of the handler by parts, the page of the answers.
 
 A handler is asked for a part of the names in the request, as long as the page is not full, and answers as always. All
 topics of a namespace are cut into pages when they are listed (:mod:`.topic_pages`).
@@ -20,7 +20,7 @@ from broker_core.servers.kafka.pages.raw_units import RawUnits
 from broker_core.servers.kafka.requests.call import HandlerRow, KafkaCall, or_close
 from broker_core.servers.kafka.requests.config_resource_types import is_known
 from broker_core.servers.kafka.requests.page_parts import PageParts
-from broker_core.servers.kafka.requests.page_request import PageRequest, page_request
+from broker_core.servers.kafka.requests.requested_names import RequestedNames, requested_names
 from broker_core.upstream.kafka import ClusterTopics
 from broker_core.wire.kafka import ZERO_ID, ErrorCode, Fields, RawRows
 
@@ -127,7 +127,7 @@ class _Paging:
     async def answer(self) -> Fields:
         """The answer. Raises :exc:`_Refused` for a cursor of another request."""
         shape, page = self._shape, self._page
-        requested = await page_request(self._call, self._row.api, shape, page)
+        requested = await requested_names(self._call, self._row.api, shape, page)
         self._check(requested)
         if shape.one_each:
             fields = await self._part(requested, requested.filling())
@@ -142,7 +142,7 @@ class _Paging:
             fields = found
         return {**fields, "next_cursor": page.next_cursor}
 
-    def _check(self, requested: PageRequest) -> None:
+    def _check(self, requested: RequestedNames) -> None:
         start, shape = self._page.start, self._shape
         if start is None:
             return
@@ -156,13 +156,13 @@ class _Paging:
             # The one directory is before it.
             self._page.start = start._replace(key=(first, start.key[1] + 1, ""))
 
-    async def _filled(self, requested: PageRequest) -> Fields | None:
+    async def _filled(self, requested: RequestedNames) -> Fields | None:
         """The page, if the handler itself fills it with the named items."""
         fill = self._row.fill
         rows = None if fill is None or not len(requested) else self._call.body[self._shape.requested[0].array]
         return await fill(self._call, rows) if fill is not None and isinstance(rows, RawRows) else None
 
-    async def _found(self, requested: PageRequest) -> Fields | None:
+    async def _found(self, requested: RequestedNames) -> Fields | None:
         """The page; ``None`` if it has to begin anew, since its first topic was recreated meanwhile."""
         shape, page = self._shape, self._page
         begun = page.start
@@ -200,7 +200,7 @@ class _Paging:
         return await parts.message()
 
     async def _added(
-        self, parts: PageParts, requested: PageRequest, part: Any, topics: ClusterTopics | None
+        self, parts: PageParts, requested: RequestedNames, part: Any, topics: ClusterTopics | None
     ) -> Fields:
         """The answer to a part of the request, of which the page has got its units, unless it is filled already."""
         page = self._page
@@ -291,7 +291,7 @@ class _Paging:
         rows = await call.services.named.by_name(replace(call, page=None), wanted, operation=None)
         return {name for name, row in zip(wanted, rows, strict=True) if row.error}
 
-    async def _part(self, requested: PageRequest, part: Any) -> Fields:
+    async def _part(self, requested: RequestedNames, part: Any) -> Fields:
         """The handler's answer to a part of the request."""
         page, front = self._page, self._call.services.front
         page.whole = requested.ahead(part)

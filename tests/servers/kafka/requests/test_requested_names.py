@@ -9,7 +9,7 @@ import pytest
 from broker_core.servers.kafka.pages.answer_page import AnswerPage, UnitPlace
 from broker_core.servers.kafka.pages.page_shapes import shape_of
 from broker_core.servers.kafka.pages.raw_units import requested_path
-from broker_core.servers.kafka.requests.page_request import page_request
+from broker_core.servers.kafka.requests.requested_names import requested_names
 from broker_core.wire.kafka import (
     DESCRIBE_CONFIGS,
     DESCRIBE_GROUPS,
@@ -65,7 +65,7 @@ _CASES: Final[list[tuple[Api, int, Fields, tuple[object, ...]]]] = [
 async def _bodies(api: Api, version: int, body: Fields, page: AnswerPage) -> tuple[list[bytes], bool, bool]:
     shape = shape_of(api, version)
     assert shape is not None
-    asked = await page_request(call_of(api, version, body), api, shape, page)
+    asked = await requested_names(call_of(api, version, body), api, shape, page)
     bodies = []
     for part in [asked.filling()] if shape.one_each else asked.parts():
         writer = Writer()
@@ -123,7 +123,7 @@ async def test_no_more_is_asked_for_than_fills_the_page(each: int) -> None:
     assert shape is not None
     raw = read_raw_request(path, OFFSET_FETCH, Reader(writer.joined()), 8)
     page = AnswerPage(shape.fields, shape.beginning, 2_000)
-    asked = await page_request(call_of(OFFSET_FETCH, 8, raw), OFFSET_FETCH, shape, page)
+    asked = await requested_names(call_of(OFFSET_FETCH, 8, raw), OFFSET_FETCH, shape, page)
     steps = []
     for low, high in asked.parts():
         steps.append(high - low)

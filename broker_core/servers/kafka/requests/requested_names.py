@@ -10,6 +10,7 @@ import weakref
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain, groupby
+from operator import attrgetter
 from typing import Any, Final, Protocol
 
 from broker_core.client import ClientError
@@ -24,7 +25,7 @@ from broker_core.servers.kafka.requests.call import KafkaCall
 from broker_core.servers.kafka.requests.page_parts import UnitRange, size_of, units_of
 from broker_core.wire.kafka import ZERO_ID, Api, Fields, RawRows
 
-__all__ = ["PageRequest", "page_request"]
+__all__ = ["RequestedNames", "requested_names"]
 
 #: The part of a page that is asked for first, of items with any number of units.
 _FIRST: Final = 16
@@ -32,7 +33,7 @@ _FIRST: Final = 16
 _PAGES: Final = 8
 
 
-class PageRequest(Protocol):
+class RequestedNames(Protocol):
     """The names in a request. The type of a part is the implementation's."""
 
     def __len__(self) -> int: ...
@@ -61,7 +62,7 @@ class PageRequest(Protocol):
         """The request for a part."""
 
 
-async def page_request(call: KafkaCall, api: Api, shape: PageShape, page: AnswerPage) -> PageRequest:
+async def requested_names(call: KafkaCall, api: Api, shape: PageShape, page: AnswerPage) -> RequestedNames:
     """The names in a request; none if it asks for all, or for topics by their ids."""
     rows = call.body[shape.requested[0].array] if shape.requested else None
     front = call.services.front
@@ -138,7 +139,7 @@ class _Decoded:
         """
         refused = self._shape.refused
         if refused is None or refused + 1 == len(self._shape.requested):
-            return _order
+            return attrgetter("order")
         depth = refused + 1
         rows: dict[Key, set[int]] = {}
         for item in items:
@@ -309,10 +310,6 @@ class _Bytes:
     async def body(self, part: tuple[int, int]) -> Fields:
         array = self._own.answered[0].array
         return {**self._call.body, array: self._units.rows.cut(self._units.encoded(*part))}
-
-
-def _order(item: Item) -> Any:
-    return item.order
 
 
 def _own_place(shape: PageShape, own: PageShape, place: UnitPlace) -> UnitPlace:
