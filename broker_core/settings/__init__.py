@@ -16,6 +16,7 @@ from broker_core.settings.authentication_model import (
     TokenSettings,
 )
 from broker_core.settings.authorization_model import AuthorizationRule, AuthorizationSettings, RuleAction
+from broker_core.settings.changed_settings import SettingChange, live_settings, merged, setting_changes
 from broker_core.settings.environment_layer import CONFIG_VARIABLE
 from broker_core.settings.kafka_model import (
     KafkaMechanism,
@@ -25,7 +26,6 @@ from broker_core.settings.kafka_model import (
 )
 from broker_core.settings.kafka_upstream_model import KafkaUpstreamSaslSettings, KafkaUpstreamSettings
 from broker_core.settings.key_source import KeySource
-from broker_core.settings.live import SettingChange, live_settings, merged, setting_changes
 from broker_core.settings.load import (
     LoadedSettings,
     SettingInForce,

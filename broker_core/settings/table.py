@@ -18,7 +18,8 @@ class Table(BaseModel):
     # The text of an error may end in a log: it shows no value, which may be a secret.
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True, hide_input_in_errors=True)
 
-    #: The fields that are changed while the server runs (:mod:`broker_core.settings.live`); others need a restart.
+    #: The fields that are changed while the server runs (:mod:`broker_core.settings.changed_settings`); others need a
+    #: restart.
     live: ClassVar[frozenset[str]] = frozenset()
 
 
