@@ -17,8 +17,8 @@ import pyarrow as pa
 from broker_core.catalog import SqliteCatalog, import_topics
 from broker_core.names import NamespaceName
 from broker_core_spark.batch.incremental.carry_segments import carry_segments
+from broker_core_spark.batch.incremental.carry_tasks import added_selectors
 from broker_core_spark.batch.incremental.changed_names import NameChanges
-from broker_core_spark.batch.incremental.keep_segments import added_selectors
 from broker_core_spark.batch.incremental.segment_reuse import PreviousGeneration, SegmentReuse, first_key
 from broker_core_spark.batch.job import BuildResult
 from broker_core_spark.batch.questions.load_questions import load_questions, questions_of_rows

@@ -26,7 +26,7 @@ from broker_core.quantities import counted
 from broker_core_spark.batch.build_errors import BatchError, NothingToKeep
 from broker_core_spark.batch.build_result import BuildResult, OutputFailed, this_builder
 from broker_core_spark.batch.generation_differences import differences_to, totals_file
-from broker_core_spark.batch.incremental.keep_segments import keep_segments
+from broker_core_spark.batch.incremental.carry_tasks import keep_segments
 from broker_core_spark.batch.incremental.segment_reuse import (
     SegmentReuse,
     read_previous_generation,

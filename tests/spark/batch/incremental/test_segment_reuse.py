@@ -16,7 +16,7 @@ import pytest
 from broker_core.catalog import SqliteCatalog
 from broker_core.names import TopicName
 from broker_core_spark.batch.build_errors import NothingToKeep
-from broker_core_spark.batch.incremental import keep_segments
+from broker_core_spark.batch.incremental import carry_tasks
 from broker_core_spark.batch.incremental.segment_reuse import read_previous_generation, reusable_segments
 from broker_core_spark.batch.job import BuildResult, build
 from broker_core_spark.batch.publish_gates import PublishGates
@@ -333,7 +333,7 @@ def test_digests_say_which_stretches_of_a_table_are_as_they_were(
         read.append(of)
         return ordered_names(*of)
 
-    monkeypatch.setattr(keep_segments, "ordered_names", counted)
+    monkeypatch.setattr(carry_tasks, "ordered_names", counted)
     names = [f"public/large/orders-{number}" for number in range(1500)]
     patterns = write_patterns(
         tmp_path / "asked.jsonl", [{"namespace": "public/large", "mode": "ALL", "pattern": ".*7"}]

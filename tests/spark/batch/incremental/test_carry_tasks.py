@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from broker_core.names import Mode
-from broker_core_spark.batch.incremental.keep_segments import added_selectors, keep_share
+from broker_core_spark.batch.incremental.carry_tasks import added_selectors, keep_share
 from broker_core_spark.batch.segments.staged_selectors import stage_selectors
 from broker_core_spark.errors import InvalidGeneration
 from broker_core_spark.format.canonical_question import CanonicalQuestion, required_selectors

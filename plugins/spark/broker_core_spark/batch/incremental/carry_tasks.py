@@ -1,4 +1,4 @@
-"""Carrying segments of the last generation over: the tasks that do it, and their shares of the work."""
+"""Tasks of Spark that carry segments of the last generation over, and their shares of the work."""
 
 from __future__ import annotations
 
