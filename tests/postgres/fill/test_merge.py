@@ -6,8 +6,8 @@ from functools import partial
 from typing import Any
 
 from broker_core_postgres.fill.merge import MergeCounts, compare, merge, namespaces_of_database, version_of
-from broker_core_postgres.fill.staged_table import StagedTable
 from broker_core_postgres.fill.staging_table import StagingTables, copy_rows
+from broker_core_postgres.fill.temporary_table import StagedTable
 from tests.support.eventually import eventually
 from tests.support.postgres_server import Database
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 from broker_core_postgres.fill.staged_ids import copy_ids, keep_free_ids, staged_ids
-from broker_core_postgres.fill.staged_table import StagedTable
+from broker_core_postgres.fill.temporary_table import StagedTable
 
 A, B, C = (uuid.UUID(int=number << 64) for number in (7, 8, 9))
 

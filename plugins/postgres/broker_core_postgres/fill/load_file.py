@@ -27,9 +27,9 @@ from broker_core_postgres.fill.one_transaction import one_transaction
 from broker_core_postgres.fill.partition_conflicts import resolve_conflicts
 from broker_core_postgres.fill.staged_configs import copy_configs
 from broker_core_postgres.fill.staged_ids import copy_ids, keep_free_ids
-from broker_core_postgres.fill.staged_table import StagedTable
 from broker_core_postgres.fill.staging_table import STAGED, StagingTables, copy_rows
 from broker_core_postgres.fill.storage_limits import longest_local_name, storable_properties
+from broker_core_postgres.fill.temporary_table import StagedTable
 
 __all__ = ["MOST_NAMES", "USUAL_DELETIONS", "LoadReport", "Progress", "load_topics"]
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from broker_core_postgres.fill.copy_text import escape_names
 from broker_core_postgres.fill.filling_failed import FillingFailed
-from broker_core_postgres.fill.staged_table import NAME, StagedTable
+from broker_core_postgres.fill.temporary_table import NAME, StagedTable
 
 __all__ = ["copy_configs", "staged_configs"]
 

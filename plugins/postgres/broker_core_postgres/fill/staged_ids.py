@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from broker_core_postgres.fill.copy_text import escape_names
-from broker_core_postgres.fill.staged_table import NAME, StagedTable
+from broker_core_postgres.fill.temporary_table import NAME, StagedTable
 
 __all__ = ["copy_ids", "keep_free_ids", "staged_ids"]
 

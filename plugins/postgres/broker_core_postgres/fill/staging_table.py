@@ -13,7 +13,7 @@ from typing import Any, Final
 from broker_core_postgres.fill.copy_text import escape_names
 from broker_core_postgres.fill.staged_configs import staged_configs
 from broker_core_postgres.fill.staged_ids import staged_ids
-from broker_core_postgres.fill.staged_table import NAME, StagedTable
+from broker_core_postgres.fill.temporary_table import NAME, StagedTable
 
 __all__ = ["STAGED", "StagingTables", "copy_rows"]
 

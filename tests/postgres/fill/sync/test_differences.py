@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator
 from functools import partial
 from typing import Any
 
-from broker_core_postgres.fill.staged_table import StagedTable
 from broker_core_postgres.fill.staging_table import StagingTables, copy_rows
 from broker_core_postgres.fill.sync.differences import Difference, as_json, as_line, differences
+from broker_core_postgres.fill.temporary_table import StagedTable
 
 P = "persistent://a/b/"
 

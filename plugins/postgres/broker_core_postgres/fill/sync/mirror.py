@@ -15,12 +15,12 @@ from broker_core.plugin_cli import Deletions
 from broker_core_postgres.connect import DRIVER_ERRORS
 from broker_core_postgres.fill.filling_failed import FillingFailed
 from broker_core_postgres.fill.merge import MergeCounts, compare, merge, namespaces_of_database
-from broker_core_postgres.fill.staged_table import StagedTable
 from broker_core_postgres.fill.staging_table import StagingTables
 from broker_core_postgres.fill.sync.differences import Difference, differences
 from broker_core_postgres.fill.sync.mirror_source import MirrorSource
 from broker_core_postgres.fill.sync.scope import EVERYTHING, Scope
 from broker_core_postgres.fill.sync.stage_source import StagedSource, stage_source
+from broker_core_postgres.fill.temporary_table import StagedTable
 from broker_core_postgres.mirror_success import record_success
 
 __all__ = ["Mirror", "MirrorReport"]

@@ -20,12 +20,12 @@ from broker_core_postgres.fill.filling_failed import FillingFailed
 from broker_core_postgres.fill.merge import namespaces_of_database
 from broker_core_postgres.fill.staged_configs import copy_configs
 from broker_core_postgres.fill.staged_ids import copy_ids
-from broker_core_postgres.fill.staged_table import StagedTable
 from broker_core_postgres.fill.staging_table import StagingTables, copy_rows
 from broker_core_postgres.fill.storage_limits import first_too_long, longest_local_name
 from broker_core_postgres.fill.sync.for_each import for_each
 from broker_core_postgres.fill.sync.mirror_source import MirrorSource, NamesOfDomain, NamespaceTopics
 from broker_core_postgres.fill.sync.scope import Scope
+from broker_core_postgres.fill.temporary_table import StagedTable
 
 __all__ = ["StagedSource", "stage_source"]
 

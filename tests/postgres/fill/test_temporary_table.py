@@ -8,7 +8,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from broker_core_postgres.fill.staged_table import NAME, StagedTable
+from broker_core_postgres.fill.temporary_table import NAME, StagedTable
 
 ROWS = "SELECT name, n FROM pg_temp.staged_of_a_test ORDER BY n"
 
