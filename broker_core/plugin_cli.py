@@ -25,7 +25,7 @@ from broker_core.cli.error_line import say
 from broker_core.cli.help_examples import examples
 from broker_core.cli.options.deletion_limits import Deletions
 from broker_core.cli.options.given_question import NamespaceArgument
-from broker_core.cli.options.question import UnusableQuestion, parse_properties
+from broker_core.cli.options.option_values import UnusableQuestion, parse_properties
 from broker_core.cli.printed_output import print_json, print_lines, print_table, printable
 from broker_core.cli.progress_bar import import_progress
 from broker_core.cli.running_broker import BrokerUnreachable, RunningBroker

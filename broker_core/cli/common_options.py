@@ -71,9 +71,9 @@ class Invocation:
     def load(self, options: Options | None = None, *, again: bool = False) -> LoadedSettings:
         """The settings in force; raises :exc:`~broker_core.settings.SettingsError`. ``again``: for a running server. An
 
-        invalid one of ``options`` is an :exc:`~broker_core.cli.options.question.UnusableQuestion`.
+        invalid one of ``options`` is an :exc:`~broker_core.cli.options.option_values.UnusableQuestion`.
         """
-        from broker_core.cli.options.question import UnusableQuestion
+        from broker_core.cli.options.option_values import UnusableQuestion
         from broker_core.settings import LoadedSettings, SettingsError, load_settings
 
         if self.given is not None and self.config is None:

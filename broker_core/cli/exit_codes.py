@@ -48,7 +48,7 @@ def _reported(error: Exception, *, debug: bool) -> int:
     import typer
 
     from broker_core.cli.error_line import say
-    from broker_core.cli.options.question import UnusableQuestion
+    from broker_core.cli.options.option_values import UnusableQuestion
     from broker_core.errors import BrokerCoreError
 
     if isinstance(error, typer.Abort):

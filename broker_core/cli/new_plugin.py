@@ -21,7 +21,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from broker_core.cli.options.question import UnusableQuestion
+from broker_core.cli.options.option_values import UnusableQuestion
 from broker_core.errors import BrokerCoreError
 
 __all__ = ["NameTaken", "check_name", "package_of", "write_plugin"]

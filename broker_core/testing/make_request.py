@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from broker_core.access import Asker
-from broker_core.cli.options.question import UnusableQuestion, parse_address
+from broker_core.cli.options.option_values import UnusableQuestion, parse_address
 from broker_core.listing import Page
 from broker_core.names import Mode, NamespaceName
 from broker_core.patterns import compile_pattern

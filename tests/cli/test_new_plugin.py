@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from broker_core.cli.new_plugin import NameTaken, check_name, package_of, write_plugin
-from broker_core.cli.options.question import UnusableQuestion
+from broker_core.cli.options.option_values import UnusableQuestion
 from broker_core.errors import BrokerCoreError
 from broker_core.plugins.load.registry import RESERVED
 from tests.support.fresh_environment import ROOT

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from broker_core.cli.options.question import UnusableQuestion
+from broker_core.cli.options.option_values import UnusableQuestion
 from broker_core.errors import BrokerCoreError
 
 if TYPE_CHECKING:

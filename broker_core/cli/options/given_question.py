@@ -8,7 +8,7 @@ from typing import Annotated, Any, TypeAlias
 import typer
 
 from broker_core.cli.option_groups import option_group
-from broker_core.cli.options.question import parse_mode, parse_namespace, parse_properties
+from broker_core.cli.options.option_values import parse_mode, parse_namespace, parse_properties
 from broker_core.names import Mode, NamespaceName
 
 __all__ = [
@@ -91,7 +91,7 @@ def given_question(
         ),
     ] = None,
 ) -> GivenQuestion:
-    """The question of the options. Raises :exc:`~broker_core.cli.options.question.UnusableQuestion`."""
+    """The question of the options. Raises :exc:`~broker_core.cli.options.option_values.UnusableQuestion`."""
     return GivenQuestion(parse_namespace(namespace), parse_mode(mode), pattern, parse_properties(properties))
 
 

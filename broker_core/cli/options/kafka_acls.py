@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from broker_core.cli.options.question import UnusableQuestion
+from broker_core.cli.options.option_values import UnusableQuestion
 
 if TYPE_CHECKING:
     from broker_core.kafka.acls import AclBinding, AclFilter, Operation, PatternType, ResourceType

@@ -13,7 +13,7 @@ from broker_core.cli.options.credentials import (
     NO_CREDENTIALS,
     GivenCredentials,
 )
-from broker_core.cli.options.question import UnusableQuestion, usable
+from broker_core.cli.options.option_values import UnusableQuestion, usable
 from broker_core.errors import BrokerCoreError
 
 if TYPE_CHECKING:

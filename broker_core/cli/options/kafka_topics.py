@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from broker_core.cli.options.question import UnusableQuestion, usable
+from broker_core.cli.options.option_values import UnusableQuestion, usable
 from broker_core.errors import BrokerCoreError
 
 if TYPE_CHECKING:

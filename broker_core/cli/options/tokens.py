@@ -12,7 +12,7 @@ import typer
 
 from broker_core.cli.error_line import say
 from broker_core.cli.options.credentials import LONGEST_SECRET, secret_text
-from broker_core.cli.options.question import UnusableQuestion
+from broker_core.cli.options.option_values import UnusableQuestion
 from broker_core.settings import Algorithm
 
 __all__ = [

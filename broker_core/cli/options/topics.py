@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
-from broker_core.cli.options.question import UnusableQuestion, parse_namespace, usable
+from broker_core.cli.options.option_values import UnusableQuestion, parse_namespace, usable
 
 if TYPE_CHECKING:
     from broker_core.names import TopicName

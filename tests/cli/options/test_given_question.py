@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from broker_core.cli.options.given_question import given_question, listing_request
-from broker_core.cli.options.question import UnusableQuestion
+from broker_core.cli.options.option_values import UnusableQuestion
 from broker_core.errors import InvalidPattern
 from broker_core.names import Mode, NamespaceName
 from tests.cli.conftest import Cli, InstallPlugin

@@ -11,7 +11,7 @@ from broker_core.cli.options.kafka_acls import (
     given_pattern,
     given_resources,
 )
-from broker_core.cli.options.question import UnusableQuestion
+from broker_core.cli.options.option_values import UnusableQuestion
 from broker_core.kafka.acls.bindings import Operation, PatternType, ResourceType, binding_text
 
 

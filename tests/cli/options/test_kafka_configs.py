@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from broker_core.cli.options.kafka_configs import config_resources, shown_resource
-from broker_core.cli.options.question import UnusableQuestion
+from broker_core.cli.options.option_values import UnusableQuestion
 from broker_core.client.kafka import ConfigResource
 
 

@@ -8,7 +8,7 @@ import pytest
 from broker_core.cli.common_options import Given, Invocation
 from broker_core.cli.options.credentials import GivenCredentials, UnusableCredentials
 from broker_core.cli.options.kafka_server import GivenKafka
-from broker_core.cli.options.question import UnusableQuestion
+from broker_core.cli.options.option_values import UnusableQuestion
 from broker_core.errors import BrokerCoreError
 from broker_core.quantities import ListenAddress
 from broker_core.settings import KafkaSettings, Settings

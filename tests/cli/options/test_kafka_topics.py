@@ -5,7 +5,7 @@ import uuid
 import pytest
 
 from broker_core.cli.options.kafka_topics import shown_topic, topic_collection
-from broker_core.cli.options.question import UnusableQuestion
+from broker_core.cli.options.option_values import UnusableQuestion
 from broker_core.client.kafka import TopicIdCollection, TopicNameCollection
 from tests.support.narrowed import of_type
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from broker_core.cli.options.question import UnusableQuestion
+from broker_core.cli.options.option_values import UnusableQuestion
 from broker_core.cli.options.tokens import given_token, key_bytes
 from tests.support.files import file_with
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker_core.cli.options.question import UnusableQuestion
+from broker_core.cli.options.option_values import UnusableQuestion
 from broker_core.cli.options.topics import is_namespace, topic_names
 
 

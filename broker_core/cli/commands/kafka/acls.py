@@ -24,7 +24,7 @@ from broker_core.cli.options.kafka_acls import (
     given_resources,
 )
 from broker_core.cli.options.kafka_server import GivenKafka
-from broker_core.cli.options.question import UnusableQuestion, parse_namespace
+from broker_core.cli.options.option_values import UnusableQuestion, parse_namespace
 from broker_core.cli.options.topics import CatalogOption
 from broker_core.cli.printed_output import print_json, print_lines
 from broker_core.cli.printed_results import print_results

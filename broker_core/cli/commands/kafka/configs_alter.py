@@ -11,7 +11,7 @@ from broker_core.cli.help_examples import examples
 from broker_core.cli.options.kafka_configs import NodeOption, config_resources, shown_resource
 from broker_core.cli.options.kafka_server import GivenKafka
 from broker_core.cli.options.kafka_topics import TopicsArgument
-from broker_core.cli.options.question import UnusableQuestion, parse_properties
+from broker_core.cli.options.option_values import UnusableQuestion, parse_properties
 
 __all__ = ["EXAMPLES", "alter_configs"]
 

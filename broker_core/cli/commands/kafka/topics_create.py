@@ -9,7 +9,7 @@ import typer
 from broker_core.cli.common_options import Invocation
 from broker_core.cli.help_examples import examples
 from broker_core.cli.options.kafka_server import GivenKafka
-from broker_core.cli.options.question import parse_properties
+from broker_core.cli.options.option_values import parse_properties
 from broker_core.counted import counted
 
 if TYPE_CHECKING:

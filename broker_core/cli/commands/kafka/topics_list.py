@@ -66,7 +66,7 @@ async def list_topics(
     All of them, or those whose name matches.
     """
     from broker_core.cli.error_line import say
-    from broker_core.cli.options.question import UnusableQuestion
+    from broker_core.cli.options.option_values import UnusableQuestion
     from broker_core.cli.printed_output import print_lines, print_rows
     from broker_core.names import topic_id_text
 
@@ -116,7 +116,7 @@ def _matched(compiled: TopicsPattern | None, topics: Sequence[TopicListing]) -> 
 
 def _compiled(pattern: str) -> TopicsPattern:
     """A pattern of local names. Raises :exc:`UnusableQuestion`."""
-    from broker_core.cli.options.question import usable
+    from broker_core.cli.options.option_values import usable
     from broker_core.errors import InvalidPattern
     from broker_core.patterns import compile_pattern
 

@@ -12,7 +12,7 @@ import typer
 from broker_core.cli.common_options import Invocation, catalog_option
 from broker_core.cli.help_examples import examples
 from broker_core.cli.options.given_question import GivenQuestion, HashOption
-from broker_core.cli.options.question import UnusableQuestion, parse_address, usable
+from broker_core.cli.options.option_values import UnusableQuestion, parse_address, usable
 
 if TYPE_CHECKING:
     from broker_core.access import Asker

@@ -14,7 +14,7 @@ from broker_core.cli.common_options import Invocation
 from broker_core.cli.help_examples import examples
 from broker_core.cli.options.credentials import GivenCredentials
 from broker_core.cli.options.given_question import GivenQuestion, HashOption
-from broker_core.cli.options.question import UnusableQuestion
+from broker_core.cli.options.option_values import UnusableQuestion
 from broker_core.cli.printed_topics import FEW, Form, print_topics, require_reader
 from broker_core.errors import BrokerCoreError
 from broker_core.service_addresses import HTTP_SCHEMES, PULSAR_SCHEMES, is_tls, service_addresses

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from broker_core.cli.help_examples import examples
-from broker_core.cli.options.question import UnusableQuestion
+from broker_core.cli.options.option_values import UnusableQuestion
 from broker_core.cli.options.tokens import (
     AlgorithmOption,
     SecretKeyOption,

@@ -9,7 +9,7 @@ import typer
 from broker_core.cli.common_options import Invocation
 from broker_core.cli.help_examples import examples
 from broker_core.cli.open_catalog import written_catalog
-from broker_core.cli.options.question import UnusableQuestion, parse_properties
+from broker_core.cli.options.option_values import UnusableQuestion, parse_properties
 from broker_core.cli.options.topics import CatalogOption, topic_names
 from broker_core.counted import counted
 from broker_core.pattern_and_replica_bounds import MAX_REPLICATION

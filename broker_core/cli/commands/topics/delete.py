@@ -11,7 +11,7 @@ from broker_core.cli.common_options import Invocation
 from broker_core.cli.help_examples import examples
 from broker_core.cli.open_catalog import opened_catalog, written_catalog
 from broker_core.cli.options.deletion_limits import Deletions
-from broker_core.cli.options.question import UnusableQuestion, parse_namespace, usable
+from broker_core.cli.options.option_values import UnusableQuestion, parse_namespace, usable
 from broker_core.cli.options.topics import (
     CatalogOption,
     DryRunOption,

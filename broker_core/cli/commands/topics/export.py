@@ -14,7 +14,7 @@ from broker_core.cli.common_options import Invocation
 from broker_core.cli.help_examples import examples
 from broker_core.cli.open_catalog import opened_catalog
 from broker_core.cli.options.given_question import NamespaceText
-from broker_core.cli.options.question import parse_namespace
+from broker_core.cli.options.option_values import parse_namespace
 from broker_core.cli.options.topics import CatalogOption
 from broker_core.counted import counted
 

@@ -12,7 +12,7 @@ from broker_core.cli.help_examples import examples
 from broker_core.cli.open_catalog import opened_catalog, written_catalog
 from broker_core.cli.options.deletion_limits import Deletions
 from broker_core.cli.options.given_question import NamespaceText
-from broker_core.cli.options.question import UnusableQuestion, parse_namespace
+from broker_core.cli.options.option_values import UnusableQuestion, parse_namespace
 from broker_core.cli.options.topics import CatalogOption, DryRunOption, file_to_read
 from broker_core.counted import counted
 

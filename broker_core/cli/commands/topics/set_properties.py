@@ -10,7 +10,7 @@ from broker_core.cli.bulk_change_notes import say_no_match
 from broker_core.cli.common_options import Invocation
 from broker_core.cli.help_examples import examples
 from broker_core.cli.open_catalog import opened_catalog, written_catalog
-from broker_core.cli.options.question import UnusableQuestion, parse_namespace, parse_properties, usable
+from broker_core.cli.options.option_values import UnusableQuestion, parse_namespace, parse_properties, usable
 from broker_core.cli.options.topics import (
     CatalogOption,
     DryRunOption,

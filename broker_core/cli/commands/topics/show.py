@@ -10,7 +10,7 @@ from broker_core.cli.common_options import Invocation
 from broker_core.cli.described_topics import described, named_topic
 from broker_core.cli.help_examples import examples
 from broker_core.cli.open_catalog import opened_catalog
-from broker_core.cli.options.question import parse_namespace
+from broker_core.cli.options.option_values import parse_namespace
 from broker_core.cli.options.topics import CatalogOption, is_namespace, topic_names
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from broker_core.cli.options.question import (
+from broker_core.cli.options.option_values import (
     UnusableQuestion,
     parse_address,
     parse_mode,

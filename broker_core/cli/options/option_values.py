@@ -1,4 +1,4 @@
-"""The parts of a listing request as options give them: namespace, mode, properties, address."""
+"""The values of options and arguments, parsed: namespace, mode, properties, address; the error of unusable ones."""
 
 from __future__ import annotations
 
