@@ -23,10 +23,10 @@ from broker_core.client import (
 from broker_core.concurrency import ended_within
 from broker_core.errors import ServerError
 from broker_core.service_addresses import Address, shown_address
+from broker_core.upstream.pulsar.broker_credentials import Identities
 from broker_core.upstream.pulsar.broker_health import BrokerHealth
 from broker_core.upstream.pulsar.connector import Connector, IsProxy
 from broker_core.upstream.pulsar.gateway_options import UpstreamOptions
-from broker_core.upstream.pulsar.identity import Identities
 
 __all__ = ["PROBE", "AddressWatch", "RefusesGateway", "probe"]
 

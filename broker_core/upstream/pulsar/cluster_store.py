@@ -10,9 +10,9 @@ from broker_core.access import Asker
 from broker_core.client import LookupSession, TopicsAnswer
 from broker_core.concurrency import in_thread
 from broker_core.names import Mode, NamespaceName
+from broker_core.upstream.pulsar.broker_credentials import Identities, Principal
 from broker_core.upstream.pulsar.broker_failures import broker_failures
 from broker_core.upstream.pulsar.gateway_options import UpstreamOptions
-from broker_core.upstream.pulsar.identity import Identities, Principal
 from broker_core.upstream.pulsar.upstream_connections import UpstreamConnections
 from broker_core.upstream.pulsar.web_service import web_service
 from broker_core.upstream.snapshots import SHARED, StoreListing, TopicUpdate, UpdateReceiver, View

@@ -23,8 +23,8 @@ from broker_core.client import (
 from broker_core.errors import ServerError
 from broker_core.service_addresses import Address, shown_address
 from broker_core.upstream.cluster_tls import brokers_tls
+from broker_core.upstream.pulsar.broker_credentials import Identity
 from broker_core.upstream.pulsar.gateway_options import UpstreamOptions
-from broker_core.upstream.pulsar.identity import Identity
 from broker_core.wire.pulsar import CommandConnected
 
 __all__ = ["OUTCOMES", "Connector", "IsProxy"]

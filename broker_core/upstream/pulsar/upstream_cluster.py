@@ -26,11 +26,11 @@ from broker_core.service_addresses import Address
 from broker_core.settings import ShrinkGuardSettings
 from broker_core.snapshots import StoredSnapshots
 from broker_core.upstream.pulsar.address_watch import AddressWatch, probe
+from broker_core.upstream.pulsar.broker_credentials import Identities, own_token
 from broker_core.upstream.pulsar.broker_health import BrokerHealth
 from broker_core.upstream.pulsar.cluster_store import ClusterStore
 from broker_core.upstream.pulsar.connector import Connector, IsProxy
 from broker_core.upstream.pulsar.gateway_options import UpstreamOptions
-from broker_core.upstream.pulsar.identity import Identities, own_token
 from broker_core.upstream.pulsar.lookup_relay import LookupRelay
 from broker_core.upstream.pulsar.upstream_connections import UpstreamConnections
 from broker_core.upstream.pulsar.upstream_lister import UpstreamLister

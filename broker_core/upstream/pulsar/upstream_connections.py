@@ -20,10 +20,10 @@ from broker_core.client import (
 )
 from broker_core.client.failover import ConnectionPlaces, ConnectionPool
 from broker_core.service_addresses import Address
+from broker_core.upstream.pulsar.broker_credentials import Identities, Principal
 from broker_core.upstream.pulsar.broker_health import BrokerHealth
 from broker_core.upstream.pulsar.connector import Connector
 from broker_core.upstream.pulsar.gateway_options import UpstreamOptions
-from broker_core.upstream.pulsar.identity import Identities, Principal
 
 __all__ = ["CLOSED", "UpstreamConnections"]
 

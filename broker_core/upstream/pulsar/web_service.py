@@ -14,9 +14,9 @@ from broker_core.errors import Cause, InvalidName, ListingFailed
 from broker_core.memory import BoundedCache
 from broker_core.names import NamespaceName
 from broker_core.upstream.cluster_tls import brokers_tls
+from broker_core.upstream.pulsar.broker_credentials import Identities, Identity, Principal
 from broker_core.upstream.pulsar.broker_failures import broker_failures
 from broker_core.upstream.pulsar.gateway_options import UpstreamOptions
-from broker_core.upstream.pulsar.identity import Identities, Identity, Principal
 from broker_core.upstream.pulsar.upstream_connections import UpstreamConnections
 
 __all__ = ["ClusterNamespaces", "KnownNamespaces", "web_service"]

@@ -17,9 +17,9 @@ from broker_core.client import (
 )
 from broker_core.errors import ServerError
 from broker_core.settings import UpstreamSettings, UpstreamTlsSettings
+from broker_core.upstream.pulsar.broker_credentials import Identity
 from broker_core.upstream.pulsar.connector import Connector, IsProxy
 from broker_core.upstream.pulsar.gateway_options import UpstreamOptions
-from broker_core.upstream.pulsar.identity import Identity
 from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand, FeatureFlags
 from tests.support.certificates import Authority

@@ -12,7 +12,7 @@ import pytest
 
 from broker_core.client import CredentialsFailed
 from broker_core.settings import UpstreamSettings
-from broker_core.upstream.pulsar.identity import own_token
+from broker_core.upstream.pulsar.broker_credentials import own_token
 from broker_core.upstream.pulsar.token_command import run_token_command
 from tests.support.clock import AGES, time_passes
 from tests.support.eventually import eventually, eventually_sync, turns

@@ -12,7 +12,7 @@ from broker_core.access.asker import Asker
 from broker_core.access.connection_credentials import ClientCredentials, Sessions
 from broker_core.client import CredentialsFailed
 from broker_core.settings import KeySource, UpstreamSettings
-from broker_core.upstream.pulsar.identity import Identities, own_token
+from broker_core.upstream.pulsar.broker_credentials import Identities, own_token
 from tests.support.clock import time_passes
 from tests.upstream.pulsar.test_token_expiry import token
 
