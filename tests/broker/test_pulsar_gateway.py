@@ -26,7 +26,7 @@ from broker_core.names import Mode, NamespaceName
 from broker_core.reloads.sighup_reloads import Reloaded
 from broker_core.settings import Settings, ShrinkGuardSettings, load_settings
 from broker_core.snapshots.stored import stored_snapshots
-from broker_core.upstream.snapshots import live_snapshots, stored_parts
+from broker_core.upstream.snapshots import live_snapshots, stored_live_snapshots
 from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand
 from tests.support.admin_server import AdminServer
@@ -455,7 +455,7 @@ async def test_reloads_in_a_row_leave_no_cluster_behind(changing: Changing) -> N
 async def test_a_restart_asks_the_brokers_for_what_changed_alone(
     changing: Changing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (stored_snapshots, stored_parts):
+    for module in (stored_snapshots, stored_live_snapshots):
         monkeypatch.setattr(module, "LEAST_TOPICS", 10)
     folder = tmp_path / "listings"
     async with FakeCluster() as cluster:

@@ -19,7 +19,7 @@ from broker_core.listing.listing_hash import topics_hash
 from broker_core.names import Mode
 from broker_core.settings import Settings
 from broker_core.snapshots.stored import stored_snapshots
-from broker_core.upstream.snapshots import SnapshotLister, stored_parts
+from broker_core.upstream.snapshots import SnapshotLister, stored_live_snapshots
 from tests.interop.maven import PeerUnavailable
 from tests.interop.pulsar_peer import PulsarBroker
 from tests.support.eventually import eventually
@@ -144,7 +144,7 @@ async def test_many_polls_cost_one_listing_and_changes_are_seen_at_once(
 async def test_a_restarted_gateway_begins_with_what_it_stored(
     broker: PulsarBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (stored_parts, stored_snapshots):
+    for module in (stored_live_snapshots, stored_snapshots):
         monkeypatch.setattr(module, "LEAST_TOPICS", 10)
     namespace, call, kept = "public/stored", asyncio.to_thread, str(tmp_path / "kept")
     await call(broker.admin.create_namespace, namespace)

@@ -34,7 +34,7 @@ from broker_core.snapshots import CachedSnapshot, Snapshot, SnapshotCache, Store
 from broker_core.upstream.snapshots.name_moves import NameMoves, net_moves, snapshot_of
 from broker_core.upstream.snapshots.snapshot_log import MOST_STEP, MoveLogs, ViewOfNamespace
 from broker_core.upstream.snapshots.store_contract import StoreListing, TopicStore, TopicUpdate, View
-from broker_core.upstream.snapshots.stored_parts import DomainState, ListingRun, PartKey, StoredParts
+from broker_core.upstream.snapshots.stored_live_snapshots import DomainState, ListingRun, PartKey, StoredParts
 
 __all__ = ["DOMAINS_OF", "LiveSnapshots"]
 

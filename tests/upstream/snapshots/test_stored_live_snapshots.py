@@ -21,7 +21,7 @@ from broker_core.snapshots import SnapshotWriter, StoredSnapshots
 from broker_core.snapshots.stored import stored_snapshots
 from broker_core.snapshots.stored.snapshot_folder import SnapshotFolder
 from broker_core.upstream.snapshots import LiveSnapshots, TopicUpdate, View
-from broker_core.upstream.snapshots import stored_parts as module
+from broker_core.upstream.snapshots import stored_live_snapshots as module
 from broker_core.upstream.snapshots.snapshot_log import ViewOfNamespace
 from tests.snapshots.stored.damages import DAMAGES
 from tests.support.chunks import tiny_chunks
