@@ -16,7 +16,7 @@ from broker_core.kafka.acls import (
     known,
 )
 from broker_core.servers.kafka.apis.acls import filter_of, matched, none_deleted
-from broker_core.servers.kafka.gateway.hidden import hidden_resources, hold_decoded
+from broker_core.servers.kafka.gateway.hidden_topics import hidden_resources, hold_decoded
 from broker_core.servers.kafka.gateway.relay import by_controller
 from broker_core.servers.kafka.requests.call import AnswerLater, KafkaCall
 from broker_core.servers.kafka.row_error import MOST_CHANGES, TOO_LARGE, RowError, error_row

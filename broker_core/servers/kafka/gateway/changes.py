@@ -19,7 +19,7 @@ from broker_core.servers.kafka.apis.delete_topics import (
     topics_to_delete,
 )
 from broker_core.servers.kafka.gateway.acls import create_shown, delete_shown
-from broker_core.servers.kafka.gateway.hidden import Undecided, denied, guarded, hidden, hidden_ids
+from broker_core.servers.kafka.gateway.hidden_topics import Undecided, denied, guarded, hidden, hidden_ids
 from broker_core.servers.kafka.gateway.reads import Kept, by_coordinator, key_of_resource, of_one_group
 from broker_core.servers.kafka.gateway.relay import Refused, beside, by_controller, by_their_nodes
 from broker_core.servers.kafka.requests.call import AnswerLater, HandlerRow, KafkaCall, audited, row_of

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from broker_core.errors import ListingFailed
 from broker_core.kafka.acls import TOPIC_OPERATIONS
-from broker_core.servers.kafka.gateway.hidden import hidden, left_out
+from broker_core.servers.kafka.gateway.hidden_topics import hidden, left_out
 from broker_core.servers.kafka.gateway.relay import (
     ask,
     coordinator,

@@ -17,7 +17,7 @@ from broker_core.client import ClientError
 from broker_core.client.kafka import Cluster
 from broker_core.kafka import GROUPS_TOPIC, TRANSACTIONS_TOPIC
 from broker_core.servers.kafka.apis.offset_fetch import refused_offsets
-from broker_core.servers.kafka.gateway.hidden import (
+from broker_core.servers.kafka.gateway.hidden_topics import (
     guarded,
     hidden,
     left_out,

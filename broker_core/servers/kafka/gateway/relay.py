@@ -13,7 +13,7 @@ from broker_core.client import ClientError, ConnectionLost
 from broker_core.client.kafka import LARGE_ANSWER, Cluster, KafkaException, NotControllerException, ReadAnswer
 from broker_core.memory import SMALL_ANSWER, Permit
 from broker_core.servers.kafka.cluster.cluster_front import ClusterFront
-from broker_core.servers.kafka.gateway.hidden import DECODED
+from broker_core.servers.kafka.gateway.hidden_topics import DECODED
 from broker_core.servers.kafka.pages.answer_page import without_page
 from broker_core.servers.kafka.pages.page_shapes import shape_of
 from broker_core.servers.kafka.pages.raw_units import raw_path, requested_path

@@ -12,7 +12,7 @@ from broker_core.broker import Broker
 from broker_core.client.kafka import AdminClient, NewTopic
 from broker_core.plugin_api.hookspecs import hookimpl
 from broker_core.plugin_api.listing_request import ListingRequest
-from broker_core.servers.kafka.gateway.hidden import topics_of_member
+from broker_core.servers.kafka.gateway.hidden_topics import topics_of_member
 from broker_core.servers.kafka.topics.named_topics import NamedTopics
 from broker_core.wire.kafka import (
     DESCRIBE_PRODUCERS,
