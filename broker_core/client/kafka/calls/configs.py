@@ -8,8 +8,8 @@ from typing import Any
 from broker_core.client.client_errors import ClientError
 from broker_core.client.kafka.argument_checks import all_of
 from broker_core.client.kafka.attempts import Attempts
+from broker_core.client.kafka.calls.answers_by_item import answered_rows, row_error
 from broker_core.client.kafka.calls.nodes import at_node
-from broker_core.client.kafka.calls.rows import answered_rows, row_error
 from broker_core.client.kafka.configs import (
     AlterConfigOp,
     Config,

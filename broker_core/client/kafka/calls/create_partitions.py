@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from broker_core.client.kafka.attempts import Attempts
+from broker_core.client.kafka.calls.answers_by_item import answered_rows, errors_by
 from broker_core.client.kafka.calls.nodes import controller
-from broker_core.client.kafka.calls.rows import answered_rows, errors_by
 from broker_core.client.kafka.results import Results
 from broker_core.client.kafka.topics import NewPartitions
 from broker_core.wire.kafka import CREATE_PARTITIONS, Fields

@@ -8,8 +8,8 @@ from typing import Any
 from broker_core.client.client_errors import ClientError, InvalidQuestion
 from broker_core.client.kafka.argument_checks import all_of
 from broker_core.client.kafka.attempts import Attempts
+from broker_core.client.kafka.calls.answers_by_item import answered_rows, row_error
 from broker_core.client.kafka.calls.nodes import controller
-from broker_core.client.kafka.calls.rows import answered_rows, row_error
 from broker_core.client.kafka.configs import Config, ConfigEntry, ConfigSource
 from broker_core.client.kafka.created_topics import CreatedTopic, CreateTopicsResult
 from broker_core.client.kafka.kafka_errors import KafkaException, UnsupportedVersionException, kafka_error

@@ -5,8 +5,8 @@ from __future__ import annotations
 import uuid
 
 from broker_core.client.kafka.attempts import Attempts
+from broker_core.client.kafka.calls.answers_by_item import answered_rows, errors_by
 from broker_core.client.kafka.calls.nodes import controller
-from broker_core.client.kafka.calls.rows import answered_rows, errors_by
 from broker_core.client.kafka.results import Results
 from broker_core.client.kafka.topic_collection import TopicIdCollection, TopicNameCollection
 from broker_core.wire.kafka import DELETE_TOPICS, Fields

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from broker_core.client.client_errors import ClientError
+from broker_core.client.kafka.calls.answers_by_item import row_error
 from broker_core.client.kafka.calls.nodes import (
     GROUP,
     TRANSACTION,
@@ -15,7 +16,6 @@ from broker_core.client.kafka.calls.nodes import (
     coordinators,
     every_node,
 )
-from broker_core.client.kafka.calls.rows import row_error
 from broker_core.client.kafka.groups import (
     GroupDescription,
     GroupListing,

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Mapping
 from typing import Final, TypeAlias, TypeVar
 
 from broker_core.client.client_errors import ClientError
+from broker_core.client.kafka.calls.answers_by_item import row_error
 from broker_core.client.kafka.calls.nodes import at_node, by_topic, controller, every_node, leaders
-from broker_core.client.kafka.calls.rows import row_error
 from broker_core.client.kafka.groups import TopicPartition
 from broker_core.client.kafka.kafka_errors import raise_for
 from broker_core.client.kafka.logs import PartitionOffset, PartitionReassignment, ProducerState, ReplicaLog

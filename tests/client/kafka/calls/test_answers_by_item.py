@@ -6,7 +6,7 @@ import pytest
 
 from broker_core.client import ClientError, ConnectionLost, UnexpectedAnswer
 from broker_core.client.kafka.attempts import Attempts
-from broker_core.client.kafka.calls.rows import answered_rows
+from broker_core.client.kafka.calls.answers_by_item import answered_rows
 from broker_core.client.kafka.kafka_errors import (
     NotControllerException,
     ThrottlingQuotaExceededException,
