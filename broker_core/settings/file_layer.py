@@ -56,7 +56,7 @@ def table_of_broken(file: Path, name: str) -> dict[str, Any]:
         lines = read_text(file).decode(errors="replace").splitlines()
     except (OSError, SettingsError):
         return {}
-    values: dict[str, Any] = {}
+    tables: dict[str, dict[str, Any]] = {name: {}}
     prefix = ""
     for line in lines:
         if line.lstrip().startswith("["):  # an array's line, too, which is of no use here
@@ -66,7 +66,6 @@ def table_of_broken(file: Path, name: str) -> dict[str, Any]:
                 found = tomllib.loads(prefix + line.lstrip()).get(name)
             except (ValueError, RecursionError):
                 continue
-            values |= found if isinstance(found, dict) else {}
-    of_name = {name: values}
-    resolve_paths(of_name, file.absolute().parent)
-    return of_name[name]
+            tables[name] |= found if isinstance(found, dict) else {}
+    resolve_paths(tables, file.absolute().parent)
+    return tables[name]

@@ -61,12 +61,10 @@ def known_selection(result: TopicListingResult, request: ListingRequest) -> Sele
     """
     topics = result.topics
     # By their exact types: a subclass may override anything.
-    if type(topics) is Listing:
-        listing, selection = topics, topics.all()
-    elif type(topics) is Selection:
-        listing, selection = topics.listing, topics
-    else:
+    selection = topics.all() if type(topics) is Listing else topics
+    if type(selection) is not Selection:
         return None
+    listing = selection.listing
     # A listing of one domain is a part of all; its order is the same.
     if listing.namespace != request.namespace or request.mode not in (listing.mode, Mode.ALL):
         raise bad_topics(
