@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING
 from broker_core.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from broker_core.access.asker import ACTIONS, OPERATOR, Access, Asker, Refused
+    from broker_core.access.asker import (
+        ACTIONS,
+        OPERATOR,
+        Access,
+        Asker,
+        Refused,
+        host_of,
+        is_within,
+        network_of,
+        same_address,
+    )
     from broker_core.access.authentication.authenticator import Authenticator, Grounds
     from broker_core.access.authentication.basic.htpasswd_file import read_htpasswd
     from broker_core.access.authentication.failures import (
@@ -29,7 +39,6 @@ if TYPE_CHECKING:
     )
     from broker_core.access.authentication.tokens.token_keys import MOST_TRIED, TokenKeys
     from broker_core.access.authorization import RULE_ACTIONS, Authorization, rule_text
-    from broker_core.access.client_address import host_of, is_within, network_of, same_address
     from broker_core.access.clients import Client, ClientFilter, Clients, RunningRequest, note_held
     from broker_core.access.connection_credentials import ClientCredentials, Sessions
     from broker_core.access.names_lost_by_rules import (
@@ -133,11 +142,11 @@ __getattr__ = lazy_exports(
         "algorithms_for": ".authentication.tokens.key_kinds",
         "bad_password": ".authentication.failures",
         "check_header": ".authentication.tokens.header_and_claims",
-        "host_of": ".client_address",
-        "is_within": ".client_address",
+        "host_of": ".asker",
+        "is_within": ".asker",
         "names_elsewhere": ".names_lost_by_rules",
         "names_lost": ".names_lost_by_rules",
-        "network_of": ".client_address",
+        "network_of": ".asker",
         "new_key_pair": ".authentication.tokens.signing",
         "new_secret": ".authentication.tokens.signing",
         "note_held": ".clients",
@@ -146,7 +155,7 @@ __getattr__ = lazy_exports(
         "read_htpasswd": ".authentication.basic.htpasswd_file",
         "read_json": ".authentication.tokens.compact_token",
         "rule_text": ".authorization",
-        "same_address": ".client_address",
+        "same_address": ".asker",
         "signed_token": ".authentication.tokens.signing",
         "unmatched_topics": ".rule_warnings",
         "unusable_reason": ".authentication.failures",

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 from weakref import WeakSet
 
-from broker_core.access.asker import Asker
-from broker_core.access.client_address import host_of, is_within, same_address
+from broker_core.access.asker import Asker, host_of, is_within, same_address
 from broker_core.names import MAX_NAMESPACE, RulePattern
 
 __all__ = ["Client", "ClientFilter", "Clients", "RunningRequest", "note_held"]

@@ -9,7 +9,7 @@ from broker_core.pipeline.pipeline import Pipeline
 from broker_core.pipeline.reports.event_sinks import EventSinks, open_event_sinks
 from broker_core.pipeline.reports.finished_listings import Ended, QuestionCount, one_line_of_denials
 from broker_core.pipeline.request.listing_in_progress import AcceptedAnswer, ListingTables
-from broker_core.pipeline.request.pipeline_options import PipelineOptions
+from broker_core.pipeline.request.unsupported_patterns import PipelineOptions
 from broker_core.pipeline.runs.in_flight import NextRuns
 from broker_core.pipeline.topic_questions import TopicQuestions
 from broker_core.pipeline.watchable import listing_of_now, unfit_for_watches, unwatchable_pattern

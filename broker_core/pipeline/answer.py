@@ -1,6 +1,7 @@
 """The answers of the pipeline, the traces of how they came about, and the text of their questions.
 
 Warnings about questions that select otherwise than they seem are computed here for all transports, which show them.
+Whether an answer has a hash and the client's still holds, and which listing can be taken as it is, is decided here too.
 """
 
 from __future__ import annotations
@@ -8,17 +9,17 @@ from __future__ import annotations
 import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Final, Literal, NamedTuple, TypeAlias
 
 import pyarrow as pa
 
-from broker_core.errors import ListingFailed
+from broker_core.errors import Cause, ListingFailed
 from broker_core.listing import Details, Listing, Position, Selection, TopicTable
 from broker_core.memory import Leases, Permit, PermitBudget
 from broker_core.names import Mode, NamespaceName
 from broker_core.patterns import no_match
-from broker_core.plugin_api import PROPERTY, DefaultLister, ListingRequest
+from broker_core.plugin_api import PROPERTY, DefaultLister, ListingRequest, TopicListingResult
 from broker_core.plugins import ChainStep, Dispatcher
 from broker_core.redaction import cut_short, quoted
 
@@ -31,6 +32,11 @@ __all__ = [
     "RestTrace",
     "ReusableAnswer",
     "Trace",
+    "bad_topics",
+    "has_hash",
+    "is_unchanged",
+    "known_selection",
+    "without_hash",
 ]
 
 #: A question without its asker: namespace, mode, pattern, and the pairs of properties that select, in order.
@@ -284,3 +290,45 @@ class QuestionWarnings:
         if "properties" in words or plugins is None:
             return None
         return plugins | {word.removeprefix(PROPERTY) for word in words if word.startswith(PROPERTY)}
+
+
+def bad_topics(what: str, plugin: str | None = None) -> ListingFailed:
+    """The fault of an answer, as a verb with its object; the caller puts the plugin's name in front,
+    unless ``plugin`` is given.
+    """
+    return ListingFailed(what, cause=Cause.PLUGIN, reason="bad_topics", plugin=plugin)
+
+
+def known_selection(result: TopicListingResult, request: ListingRequest) -> Selection | None:
+    """The selection of an answer that is already a listing (checked when it was built), else ``None``.
+
+    Raises :exc:`ListingFailed` if it is of another namespace or mode.
+    """
+    topics = result.topics
+    # By their exact types: a subclass may override anything.
+    selection = topics.all() if type(topics) is Listing else topics
+    if type(selection) is not Selection:
+        return None
+    listing = selection.listing
+    # A listing of one domain is a part of all; its order is the same.
+    if listing.namespace != request.namespace or request.mode not in (listing.mode, Mode.ALL):
+        raise bad_topics(
+            f"returned a listing of {listing.namespace} {listing.mode.name} to a question about "
+            f"{request.namespace} {request.mode.name}",
+        )
+    return selection
+
+
+def has_hash(request: ListingRequest) -> bool:
+    """Whether the answer has a hash: one of all names, and of nothing but names."""
+    return request.page is None and not request.wants
+
+
+def without_hash(request: ListingRequest) -> ListingRequest:
+    """The request without the client's hash, for a lister that must not compare it."""
+    return request if request.topics_hash is None else replace(request, topics_hash=None)
+
+
+def is_unchanged(request: ListingRequest, topics_hash: str) -> bool:
+    """Whether the client's hash still holds, so that no names are sent."""
+    return topics_hash == request.topics_hash

@@ -10,11 +10,10 @@ from broker_core.concurrency import EACH_BYTE, EACH_NAME, ON_LOOP, has_time, loo
 from broker_core.listing import Listing, Selection, data_of, filtered, unhashed_bytes
 from broker_core.memory import PermitBudget
 from broker_core.patterns import TopicsPattern
-from broker_core.pipeline.answer import Answer
+from broker_core.pipeline.answer import Answer, is_unchanged, known_selection
 from broker_core.pipeline.listers.listing_details import ListingDetails
-from broker_core.pipeline.listers.verification import check_hash, known_selection
+from broker_core.pipeline.listers.verification import check_hash
 from broker_core.pipeline.masks_of_plugins import MaskedAnswers, MaskSlices
-from broker_core.pipeline.request.client_hash import is_unchanged
 from broker_core.pipeline.request.listing_in_progress import AcceptedAnswer, ListingInProgress
 from broker_core.pipeline.request.unsupported_patterns import listing_plan
 from broker_core.pipeline.runs.worker_threads import Workers

@@ -26,7 +26,15 @@ from broker_core.memory import Estimates, Permits
 from broker_core.metrics import Metrics
 from broker_core.names import Mode, NamespaceName, TopicName
 from broker_core.patterns import REMEMBERED, TopicsPattern, compile_now
-from broker_core.pipeline.answer import Answer, QuestionText, QuestionWarnings, ReusableAnswer, Trace
+from broker_core.pipeline.answer import (
+    Answer,
+    QuestionText,
+    QuestionWarnings,
+    ReusableAnswer,
+    Trace,
+    has_hash,
+    without_hash,
+)
 from broker_core.pipeline.change_notices import ChangeNotices
 from broker_core.pipeline.finishing import Finishing
 from broker_core.pipeline.listers.accept_answer import Acceptance, GuardedAnswers
@@ -38,11 +46,9 @@ from broker_core.pipeline.masks_of_plugins import MaskedAnswers
 from broker_core.pipeline.paging import Paging
 from broker_core.pipeline.reports.event_sinks import EventSinks, answered, question_attributes, refused
 from broker_core.pipeline.reports.finished_listings import Ended, FinishedListings, log_denial
-from broker_core.pipeline.request.client_hash import has_hash, without_hash
 from broker_core.pipeline.request.held_permit import HeldPermit, sizes_of, unknown_size
 from broker_core.pipeline.request.listing_in_progress import ListingInProgress, ListingTables
-from broker_core.pipeline.request.pipeline_options import PipelineOptions
-from broker_core.pipeline.request.unsupported_patterns import applied_pattern
+from broker_core.pipeline.request.unsupported_patterns import PipelineOptions, applied_pattern
 from broker_core.pipeline.runs.time_budget import TimeBudget
 from broker_core.pipeline.runs.worker_threads import Workers
 from broker_core.pipeline.topic_questions import TopicQuestions

@@ -27,12 +27,12 @@ from broker_core.listing import Details, Selection
 from broker_core.memory import Estimates, Permits
 from broker_core.names import PERSISTENT, Mode, NamespaceName, TopicName
 from broker_core.patterns import TopicsPattern, compile_pattern
+from broker_core.pipeline.answer import bad_topics
 from broker_core.pipeline.listers.ask_listers import Listers
 from broker_core.pipeline.listers.listing_details import ListingDetails
-from broker_core.pipeline.listers.verification import bad_topics
 from broker_core.pipeline.request.held_permit import HeldPermit, sizes_of, unknown_size
 from broker_core.pipeline.request.listing_in_progress import AcceptedAnswer, ListingInProgress
-from broker_core.pipeline.request.pipeline_options import PipelineOptions
+from broker_core.pipeline.request.unsupported_patterns import PipelineOptions
 from broker_core.pipeline.runs.in_flight import NextRuns
 from broker_core.pipeline.runs.time_budget import TimeBudget
 from broker_core.pipeline.runs.worker_threads import Workers

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from broker_core import Page
 from broker_core.listing.listing import Listing
 from broker_core.memory.permit_budget import PermitBudget
 from broker_core.names import Mode, NamespaceName
 from broker_core.pipeline import Answer, Trace
+from broker_core.pipeline.answer import has_hash, is_unchanged, without_hash
+from tests.support.pipelines import request
 
 NAMES = ["persistent://t/n/a", "persistent://t/n/bb"]
 
@@ -40,3 +43,18 @@ def test_traces_are_their_own() -> None:
     one.permits["held"] = 5
     assert other.permits == {}
     assert other.chain == other.masks == []
+
+
+def test_there_is_a_hash_of_all_names_and_of_nothing_but_names() -> None:
+    assert has_hash(request())
+    assert not has_hash(request(page=Page(limit=1)))
+    assert not has_hash(request(wants=frozenset({"partitions"})))
+
+
+def test_whoever_must_not_compare_gets_no_hash() -> None:
+    asked = request(topics_hash="00000000")
+    assert is_unchanged(asked, "00000000")
+    hidden = without_hash(asked)
+    assert hidden.topics_hash is None
+    assert not is_unchanged(hidden, "00000000")
+    assert without_hash(hidden) is hidden

@@ -26,17 +26,12 @@ from broker_core.guards import ShrinkGuard
 from broker_core.listing import Listing, Page, Selection, data_of
 from broker_core.names import Mode, NamespaceName, as_column
 from broker_core.patterns import TopicsPattern
+from broker_core.pipeline.answer import bad_topics, known_selection
 from broker_core.pipeline.listers.answer_store import AnswerStore
 from broker_core.pipeline.listers.listing_details import ListingDetails
-from broker_core.pipeline.listers.verification import (
-    bad_topics,
-    check_order,
-    check_page,
-    known_selection,
-    surely_whole,
-)
+from broker_core.pipeline.listers.verification import check_order, check_page, surely_whole
 from broker_core.pipeline.request.listing_in_progress import AcceptedAnswer, ListingInProgress
-from broker_core.pipeline.request.pipeline_options import PipelineOptions
+from broker_core.pipeline.request.unsupported_patterns import PipelineOptions
 from broker_core.pipeline.runs.worker_threads import Workers
 from broker_core.plugin_api import (
     AnswerKind,

@@ -18,15 +18,14 @@ from broker_core.errors import ListingFailed, TooManyRequests
 from broker_core.listing import Selection, part_of
 from broker_core.memory import whole_count
 from broker_core.metrics import Metrics
+from broker_core.pipeline.answer import without_hash
 from broker_core.pipeline.change_notices import ChangeNotices
 from broker_core.pipeline.listers.accept_answer import Acceptance, GuardedAnswers
 from broker_core.pipeline.listers.former_answers import FormerAnswers, FormerAnswersToQuestion, PluginAnswer
 from broker_core.pipeline.listers.verification import CHECK_FACTOR, details_of
-from broker_core.pipeline.request.client_hash import without_hash
 from broker_core.pipeline.request.held_permit import HeldPermit, names_bytes
 from broker_core.pipeline.request.listing_in_progress import AcceptedAnswer, ListingInProgress
-from broker_core.pipeline.request.pipeline_options import PipelineOptions
-from broker_core.pipeline.request.unsupported_patterns import applied_pattern
+from broker_core.pipeline.request.unsupported_patterns import PipelineOptions, applied_pattern
 from broker_core.pipeline.runs.worker_threads import Workers
 from broker_core.plugin_api import (
     AnswerKind,

@@ -25,9 +25,9 @@ from typing import Final, NamedTuple
 
 from broker_core.listing import Selection, part_of
 from broker_core.patterns import TopicsPattern
+from broker_core.pipeline.answer import has_hash
 from broker_core.pipeline.change_notices import ChangeNotices
 from broker_core.pipeline.listers.answer_store import AnswerStore
-from broker_core.pipeline.request.client_hash import has_hash
 from broker_core.pipeline.request.listing_in_progress import AcceptedAnswer
 from broker_core.pipeline.runs.in_flight import VersionedRuns
 from broker_core.plugin_api import AnswerKey, ListingRequest, TopicListingResult, key_of

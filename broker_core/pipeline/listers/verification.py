@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from broker_core.counted import counted
-from broker_core.errors import Cause, InvalidListing, ListingFailed
+from broker_core.errors import InvalidListing, ListingFailed
 from broker_core.listing import (
     Details,
     Listing,
@@ -26,52 +26,23 @@ from broker_core.listing import (
 )
 from broker_core.names import Mode, TopicName, split_partitions
 from broker_core.patterns import TopicsPattern
+from broker_core.pipeline.answer import bad_topics
 from broker_core.pipeline.request.listing_in_progress import AcceptedAnswer, ListingInProgress
-from broker_core.plugin_api import ListingRequest, TopicListingResult
 from broker_core.plugins import Dispatcher
 
 __all__ = [
     "CHECK_FACTOR",
-    "bad_topics",
     "check_details",
     "check_hash",
     "check_listed_details",
     "check_order",
     "check_page",
     "details_of",
-    "known_selection",
     "surely_whole",
 ]
 
 #: Bytes that checking takes, by bytes of the details and of the names that they are about.
 CHECK_FACTOR: Final = 3
-
-
-def bad_topics(what: str, plugin: str | None = None) -> ListingFailed:
-    """The fault of an answer, as a verb with its object; the caller puts the plugin's name in front,
-    unless ``plugin`` is given.
-    """
-    return ListingFailed(what, cause=Cause.PLUGIN, reason="bad_topics", plugin=plugin)
-
-
-def known_selection(result: TopicListingResult, request: ListingRequest) -> Selection | None:
-    """The selection of an answer that is already a listing (checked when it was built), else ``None``.
-
-    Raises :exc:`ListingFailed` if it is of another namespace or mode.
-    """
-    topics = result.topics
-    # By their exact types: a subclass may override anything.
-    selection = topics.all() if type(topics) is Listing else topics
-    if type(selection) is not Selection:
-        return None
-    listing = selection.listing
-    # A listing of one domain is a part of all; its order is the same.
-    if listing.namespace != request.namespace or request.mode not in (listing.mode, Mode.ALL):
-        raise bad_topics(
-            f"returned a listing of {listing.namespace} {listing.mode.name} to a question about "
-            f"{request.namespace} {request.mode.name}",
-        )
-    return selection
 
 
 def check_details(details: Details, wants: Collection[str], names: pa.LargeStringArray | None) -> None:

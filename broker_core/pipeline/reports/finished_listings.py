@@ -36,7 +36,7 @@ from broker_core.pipeline.reports.event_sinks import (
     question_attributes,
     refused,
 )
-from broker_core.pipeline.request.pipeline_options import PipelineOptions
+from broker_core.pipeline.request.unsupported_patterns import PipelineOptions
 from broker_core.plugin_api import ListingOutcome, ListingRequest
 from broker_core.plugins import Dispatcher
 

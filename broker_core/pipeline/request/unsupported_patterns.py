@@ -1,13 +1,37 @@
-"""Patterns that RE2 does not support: refused or without effect, by ``patterns.unsupported``; others are applied."""
+"""Patterns that RE2 does not support: refused or without effect, by ``patterns.unsupported``; others are applied.
+
+With the operator's options of the pipeline, which have it.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 from broker_core.errors import Cause, ListingFailed
 from broker_core.patterns import TopicsPattern
-from broker_core.pipeline.request.pipeline_options import PipelineOptions
 from broker_core.plugin_api import ListingRequest
+from broker_core.settings import PatternsSettings
 
-__all__ = ["applied_pattern", "listing_plan"]
+__all__ = ["PipelineOptions", "applied_pattern", "listing_plan"]
+
+
+@dataclass(slots=True)
+class PipelineOptions:
+    """Options of the pipeline, from the settings.
+
+    ``patterns`` is the table of settings; ``time_budget`` is in seconds, for permits, chain and the start of the
+    write together, and below the 30 s that clients wait. ``selecting_keys`` are the properties that are counted in
+    :attr:`Pipeline.questions`. ``guarded`` is a plugin that holds its own listings, as default listers do.
+    """
+
+    patterns: PatternsSettings = field(default_factory=PatternsSettings)
+    time_budget: float = 28.0
+    selecting_keys: frozenset[str] = frozenset()
+    guarded: str | None = None
+
+    def is_long(self, request: ListingRequest) -> bool:
+        """Whether a pattern is too long to be compiled, and so to be worth remembering."""
+        return request.pattern is not None and len(request.pattern.raw) > self.patterns.max_length
 
 
 def applied_pattern(request: ListingRequest, options: PipelineOptions) -> TopicsPattern | None:

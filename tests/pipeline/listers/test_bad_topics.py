@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from broker_core.errors import Cause
-from broker_core.pipeline.listers.verification import bad_topics
+from broker_core.pipeline.answer import bad_topics
 
 
 def test_it_is_the_plugin_that_failed() -> None:

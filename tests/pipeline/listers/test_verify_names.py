@@ -13,12 +13,12 @@ from broker_core.listing.listing import Listing, Selection
 from broker_core.listing.listing_hash import topics_hash
 from broker_core.names import Mode, NamespaceName
 from broker_core.patterns import TopicsPattern, compile_pattern
+from broker_core.pipeline.answer import known_selection
 from broker_core.pipeline.listers.accept_answer import (
     SAMPLE_ALL,
     claim_sample,
     own_hash,
 )
-from broker_core.pipeline.listers.verification import known_selection
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.plugin_api.listing_result import TopicListingResult
 

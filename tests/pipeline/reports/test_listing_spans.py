@@ -16,7 +16,7 @@ from broker_core.errors import ListingFailed
 from broker_core.listing.pages.page import Page
 from broker_core.pipeline.answer import ReusableAnswer
 from broker_core.pipeline.reports.event_sinks import EventSinks
-from broker_core.pipeline.request.pipeline_options import PipelineOptions
+from broker_core.pipeline.request.unsupported_patterns import PipelineOptions
 from broker_core.settings import PatternsSettings
 from broker_core.tracing import Tracing
 from tests.support.memory_lister import MemoryLister

@@ -9,10 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from broker_core.access.asker import host_of, network_of
 from broker_core.access.authentication.basic.htpasswd_file import matches, read_htpasswd
 from broker_core.access.authentication.failures import AuthenticationFailed, bad_password
 from broker_core.access.authentication.password_threads import PasswordThreads
-from broker_core.access.client_address import host_of, network_of
 from broker_core.access.peer import Peer
 from broker_core.access.principal import LONGEST_ROLE, Principal, Verified
 from broker_core.memory import BoundedCache

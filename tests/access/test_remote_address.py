@@ -6,7 +6,7 @@ from ipaddress import ip_network
 
 import pytest
 
-from broker_core.access.client_address import host_of, is_within, same_address
+from broker_core.access.asker import host_of, is_within, same_address
 
 
 @pytest.mark.parametrize(
