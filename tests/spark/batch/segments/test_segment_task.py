@@ -13,6 +13,7 @@ import pytest
 from broker_core.listing.listing_hash import topics_hash
 from broker_core.names import Mode
 from broker_core_spark.batch.build_errors import InvalidCatalogue
+from broker_core_spark.batch.segments import segment_task
 from broker_core_spark.batch.segments.make_segments import joined_parts, merge_parts
 from broker_core_spark.batch.segments.question_totals import question_totals
 from broker_core_spark.batch.segments.segment_puts import SegmentResult
@@ -172,7 +173,11 @@ def test_segments_and_totals_are_the_same_for_any_ranges_and_groups(
 
 
 @pytest.mark.parametrize("few", [0, 1, 80, 700])
-def test_names_of_several_runs_are_in_order_each_once(few: int) -> None:
+@pytest.mark.parametrize("spliced", [0, 1000])
+def test_names_of_several_runs_are_in_order_each_once(
+    monkeypatch: pytest.MonkeyPatch, few: int, spliced: int
+) -> None:
+    monkeypatch.setattr(segment_task, "_SPLICED", spliced)
     store: Store = memory()
     staging = StagingArea(store.uri, f"temporary/{few}", ("k",), 1 << 20)
     names = [f"t{number:04}" for number in range(1500)]

@@ -60,6 +60,8 @@ _SPOOLED: Final = 64 * 1024 * 1024
 #: Sorting names costs as much as looking up the places of so few of them among the others, and copying all: of parts
 #: with fewer, the places are looked up.
 _FEW: Final = 16
+#: So few are put between slices of the others, which copies all once and not twice.
+_SPLICED: Final = 1000
 #: Stands for postings that are not joined yet.
 _PENDING: Final = FileEntry("", 0)
 
@@ -254,13 +256,11 @@ def ordered_names(
     properties = len(property_keys)
     parts: list[pa.RecordBatch] = []
     for path, blocks in runs.items():
-        wanted = blocks_within(blocks, low, high)
-        if wanted:
+        if wanted := blocks_within(blocks, low, high):
             # Blocks and their names are in order, so the range is one slice.
             read = read_blocks(store, path, wanted, properties)
-            first = first_row(read["key"], low)
-            last = first_row(read["key"], high) if high else len(read)
-            parts.append(read.slice(first, last - first))
+            end = first_row(read["key"], high) if high else len(read)
+            parts.append(read[first_row(read["key"], low) : end])
     parts = sorted((part for part in parts if len(part)), key=lambda part: key_at(part["key"], 0))
     total = sum(map(len, parts))
     most = [part for part in parts if len(part) * _FEW > total]
@@ -280,14 +280,17 @@ def ordered_names(
     elif len(late):
         late = late.take(EncodedNames.sorted_rows(late["key"]))
         places = segment_ids(rows["key"], late["key"])
-        order = np.insert(np.arange(len(rows)), places, np.arange(len(late)) + len(rows))
-        rows = joined_names([rows, late], properties).take(order)
+        if len(late) <= _SPLICED:
+            spans = enumerate(pairwise([0, *places.tolist(), len(rows)]))
+            between = [part for at, span in spans for part in (rows[slice(*span)], late[at : at + 1])]
+            rows = joined_names(between, properties)
+        else:
+            order = np.insert(np.arange(len(rows)), places, np.arange(len(late)) + len(rows))
+            rows = joined_names([rows, late], properties).take(order)
     if is_ascending(rows["key"]):
         return rows, np.empty(0, np.int64)
     rows = rows.take(EncodedNames.sorted_rows(rows["key"]))
-    again = np.zeros(len(rows), bool)
-    again[1:] = pc.equal(rows["key"][1:], rows["key"][:-1]).to_numpy(zero_copy_only=False)
-    at = np.flatnonzero(again)
+    at = np.flatnonzero(pc.equal(rows["key"][1:], rows["key"][:-1]).to_numpy(zero_copy_only=False)) + 1
     for key, column in zip(property_keys, rows.columns[1:], strict=True):
         one, other = column.take(pa.array(at)), column.take(pa.array(at - 1))
         same = pc.or_(
@@ -300,5 +303,5 @@ def ordered_names(
                 f"Topic '{domain}://{namespace}/{local[:200]}' stands twice in the catalogue, with different values of "
                 f"the property {key!r}"
             )
-    kept = np.flatnonzero(~again)
+    kept = np.delete(np.arange(len(rows)), at)
     return rows.take(kept) if len(at) else rows, np.searchsorted(kept, at, side="right") - 1
