@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -195,6 +196,7 @@ def test_files_that_wait_hold_no_former_ones_in_memory(store: Store, monkeypatch
     rows = [CanonicalQuestion.of("a/b", Mode.ALL, f".*[{digits}]") for digits in range(12, 60)]
     former = build_generation(store, names, rows, catalogue_id="c", segment_bytes=64 * 1024)
     unchanged = dict.fromkeys(range(len(former.stretches())), NameChanges())
+    gc.collect()
     before, held = pa.total_allocated_bytes(), []
 
     def counted(*arguments: Any) -> list[bool]:
@@ -203,7 +205,8 @@ def test_files_that_wait_hold_no_former_ones_in_memory(store: Store, monkeypatch
 
     monkeypatch.setattr(segment_puts, "put_all_verified", counted)
     monkeypatch.setattr(carrying, "_TOGETHER", 0)
-    carry_segments(store, former, unchanged.items(), kept_selectors(store, rows, rows[:1]), "temporary/kept")
+    selectors = kept_selectors(store, rows, rows[:1])
+    carry_segments(store, former, unchanged.items(), selectors, "temporary/kept", again=0)
     assert len(former.segments) > 4
     assert max(held) < sum(entry.postings.size for entry in former.segments) / 3
 
