@@ -11,11 +11,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from broker_core.settings.environment_layer import CONFIG_VARIABLE, environment_layer
-from broker_core.settings.file_layer import file_layer, table_of_broken
+from broker_core.settings.file_layer import file_layer, reread_layer, table_of_broken
 from broker_core.settings.layer import Layer, options_layer
 from broker_core.settings.models import AdminSettings, Settings
 from broker_core.settings.problems import Finding, SettingsError, findings, what_is_wrong
-from broker_core.settings.reread_file import reread_layer
 from broker_core.settings.setting_paths import SettingPath, dotted, known_keys
 
 __all__ = [
@@ -85,7 +84,7 @@ def load_settings(
 
     ``file`` is the option ``--config``; without it the variable ``BROKER_CORE_CONFIG`` may name the file, and without
     both there is none. ``options`` maps an option to the path of its setting and its value. ``again``: a server runs by
-    the file (:mod:`~broker_core.settings.reread_file`).
+    the file (:func:`~broker_core.settings.file_layer.reread_layer`).
     """
     file, layers = _layers(file, options, environment, again=again)
     for layer in layers:
