@@ -14,11 +14,7 @@ from broker_core.pipeline.answer import Trace
 from broker_core.pipeline.request.held_permit import HeldPermit
 from broker_core.plugin_api import ListingRequest
 
-__all__ = [
-    "AcceptedAnswer",
-    "ListingInProgress",
-    "ListingTables",
-]
+__all__ = ["AcceptedAnswer", "ListingInProgress", "ListingTables"]
 
 
 class ListingTables(Protocol):

@@ -72,7 +72,7 @@ class FramedWriter:
         self.write(directory)
         self.write(segment_layout.TRAILER.pack(at, len(directory), self._kind.tail))
         name = f"{self._kind.folder}/{self._digest.hexdigest()}.{self._kind.suffix}"
-        data, self._data = self._data, []  # whoever keeps the writer does not keep the file in memory
+        data, self._data = self._data, []  # a writer that is kept does not hold the file
         return FramedFile(name, self.size, data)
 
 

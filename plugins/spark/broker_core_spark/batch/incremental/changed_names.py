@@ -133,7 +133,7 @@ def _moves(
     With ``changed`` keys, which include ``now``, these names went, and all of ``now`` came.
     """
     gone, came, before = ([np.empty(0, np.int64)] for _ in range(3))
-    # In parts, whose keys stay in the caches.
+    # In parts: the keys of all names at once would be fresh memory, which takes longer than making them.
     for low, keys, begin, part in _parts(
         lambda low, high: order_key(*place, former.slice(low, high).names), len(former), now, _KEYED
     ):

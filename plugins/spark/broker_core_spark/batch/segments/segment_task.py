@@ -32,6 +32,7 @@ from broker_core_spark.batch.segments.staged_selectors import KeyedSelectors
 from broker_core_spark.batch.segments.tallies import TallyBlock, TallyWriter
 from broker_core_spark.batch.segments.task_assignment import SegmentRange, TaskAssignment, blocks_within
 from broker_core_spark.batch.staging.order_keys import (
+    NEXT,
     first_row,
     key_at,
     local_names,
@@ -161,7 +162,7 @@ class _Making:
         property_keys = self.staging.property_keys
         within = (ranges[0].low, ranges[-1].high)
         rows, twice = ordered_names(self.store, self.assignment.blocks, within, property_keys)
-        pieces = self._pieces(rows, ranges)  # that are not finished
+        pieces = self._pieces(rows, ranges)  # those that are finished leave the list
         for namespace, domain, low, high in namespace_ranges(rows["key"]):
             names = EncodedNames.of(
                 namespace, domain, local_names(rows["key"][low:high], namespace), ordered=True
@@ -265,7 +266,7 @@ def ordered_names(
     total = sum(map(len, parts))
     most = [part for part in parts if len(part) * _FEW > total]
     # Of two parts with many names some may overlap, as if a few rows of the second are behind the others in the table.
-    ends = accumulate((key_at(part["key"], len(part) - 1) + b"\x00" for part in most), max)
+    ends = accumulate((key_at(part["key"], len(part) - 1) + NEXT for part in most), max)
     inside = [0, *(first_row(part["key"], end) for part, end in zip(most[1:], ends, strict=False))]
     late = joined_names(
         [
