@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -264,13 +265,19 @@ def build(
     run: BuildRun | None = None
 
     def published() -> str:
-        done = run and run.published
-        return f"{done.generation[:12]} is published" if done else "nothing was published"
+        return (
+            f"{done.generation[:12]} is published"
+            if run and (done := run.published)
+            else "nothing was published"
+        )
 
     def clean_up() -> None:
         if run is not None:  # tasks may have written until the session ended
             run.remove_staged(open_store(out, chosen_options(out, store_options)))
 
+    # Arrow's own allocator takes memory in pages of 2 MiB, which a new process gets slowly, and an increment ends
+    # before it uses much of it again. Set before Arrow is imported, also for the workers that Spark starts here.
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     # The imports take a second or two: a signal may come in them.
     with ended_by_signals("spark build", published, cleanup=clean_up):
         from broker_core_spark.batch import (

@@ -185,10 +185,12 @@ class _Carrying:
             if whole:
                 self.checks.check_end(at, last_place(runs[-1]))
             pieces.append(_Piece(entry, stored, runs))
-        firsts = [first_key(piece.entry) for piece in pieces]
         with _names_of(pieces):
-            every = [piece.runs for piece in pieces]
-            found_changes = run_changes(firsts, every, NameChanges() if changes.none else changes)
+            found_changes = run_changes(
+                [first_key(piece.entry) for piece in pieces],
+                [piece.runs for piece in pieces],
+                NameChanges() if changes.none else changes,
+            )
         return _Stretch(number, pieces, found_changes, changes.digest, changes.twice)
 
     def carry(self, stretches: Sequence[_Stretch]) -> None:

@@ -36,6 +36,8 @@ _KEPT_NAME_SECONDS: Final = 0.1e-6
 _SELECTOR_SECONDS: Final = 120e-6
 #: Seconds of work for each task, if the number of tasks is not given.
 _TASK_WORK: Final = 5.0
+#: Little work is divided too, between two threads: a small share's memory is used again by the next.
+_LEAST_TASKS: Final = 4
 _Place: TypeAlias = tuple[str, str]
 _Selectors: TypeAlias = Mapping[_Place, Sequence[NameSelector]]
 
@@ -94,7 +96,7 @@ def keep_segments(
         )
         for number in numbers
     ]
-    shares = equal_shares(numbers, work, partitions or max(2, round(sum(work) / _TASK_WORK)))
+    shares = equal_shares(numbers, work, partitions or max(_LEAST_TASKS, round(sum(work) / _TASK_WORK)))
     folder = f"{staging.folder}-keep-{uuid.uuid4().hex}"
     wanted = stage_selectors(store, f"{folder}-now", now)
     known = wanted if before == now else stage_selectors(store, f"{folder}-before", before)
