@@ -13,7 +13,7 @@ import numpy.ma  # noqa: F401 - Arrow imports it with the first array, which wou
 import structlog
 
 from broker_core.access import Asker, Authenticator, Clients, wide_settings
-from broker_core.broker import live_parts
+from broker_core.broker import apply_live_settings
 from broker_core.broker.opened_core import Core, opened_core
 from broker_core.catalog import SqliteCatalog
 from broker_core.errors import BrokerCoreError
@@ -45,7 +45,7 @@ class ListenError(BrokerCoreError):
     """Addresses cannot be listened on; the message names the setting of each."""
 
 
-class ProtocolServer(live_parts.Limited, Protocol):
+class ProtocolServer(apply_live_settings.Limited, Protocol):
     """The server of one protocol, with the addresses of one table of the settings."""
 
     async def start(self, host: str, port: int) -> tuple[str, int]:
@@ -118,7 +118,7 @@ class Broker:
                 upstream=core.upstream_connections,
                 api=settings.http.connections if settings.http is not None and settings.http.api else 0,
             )
-            live_parts.warn_of_connections(settings, files)
+            apply_live_settings.warn_of_connections(settings, files)
             dispatcher = core.pipeline.dispatcher
             authenticator = await asyncio.to_thread(
                 Authenticator,
@@ -126,7 +126,7 @@ class Broker:
                 dispatcher.authenticate if dispatcher.authenticates else None,
             )
             self._stack.callback(authenticator.close)
-            live_parts.follow_authentication(self.live, self.reloads, authenticator, core.pipeline)
+            apply_live_settings.follow_authentication(self.live, self.reloads, authenticator, core.pipeline)
             admission = Admission(authenticator, core.metrics, core.sessions, settings.quotas)
             self._stack.callback(admission.close)
             self._stack.callback(asyncio.create_task(admission.live.watch(), name="revocations").cancel)
@@ -160,10 +160,10 @@ class Broker:
             if settings.kafka is not None:
                 self._servers["kafka"] = self._kafka_server(core, files, admission, entrances.get("kafka"))
             servers = [*self._servers.values()]
-            live_parts.follow_limits(self.live, files, servers, core.permits, core.fits)
+            apply_live_settings.follow_limits(self.live, files, servers, core.permits, core.fits)
             await self._listen()
             core.lookups.own.listens(self.pulsar_address, self.pulsar_tls_address)
-            live_parts.show_reloads(core.metrics, self.live, self.reloads)
+            apply_live_settings.show_reloads(core.metrics, self.live, self.reloads)
             watched_files = WatchedFiles(self.reloads)
             self._stack.push_async_callback(watched_files.stop)
             await watched_files.start()
@@ -195,7 +195,7 @@ class Broker:
             tables=None if core.kafka is None else core.kafka.plugin,
         )
         self._stack.callback(server.close)
-        live_parts.follow_kafka(self.live, server, admission, has_users=core.catalog is not None)
+        apply_live_settings.follow_kafka(self.live, server, admission, has_users=core.catalog is not None)
         return server
 
     async def _listen(self) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 from broker_core.access import Sessions
-from broker_core.broker import live_parts
+from broker_core.broker import apply_live_settings
 from broker_core.broker.broker_handle import BrokerHandle
 from broker_core.broker.pulsar_gateway import Gateway
 from broker_core.catalog import AsyncCatalog, CatalogLister, CatalogLogReader, SqliteCatalog, show_catalog
@@ -110,7 +110,7 @@ async def opened_core(
         metrics = Metrics()
         permits = Permits(settings.limits)
         stack.callback(permits.close)
-        guard = await live_parts.opened_guard(settings, metrics, stack, keeps=create)
+        guard = await apply_live_settings.opened_guard(settings, metrics, stack, keeps=create)
         sessions = Sessions()
         kafka = await _opened_kafka(settings, metrics, permits, guard, sessions, stack)
         if kafka is not None:
@@ -168,7 +168,7 @@ async def opened_core(
             await kafka.check(lister)
         options = PipelineOptions(
             settings.patterns,
-            selecting_keys=live_parts.selecting_keys(settings, registry),
+            selecting_keys=apply_live_settings.selecting_keys(settings, registry),
             guarded=None if kafka is None else kafka.plugin.lister,
         )
         pipeline = Pipeline(
@@ -177,7 +177,7 @@ async def opened_core(
             permits,
             metrics,
             options,
-            authorization=live_parts.rules_of(settings, dispatcher),
+            authorization=apply_live_settings.rules_of(settings, dispatcher),
             sinks=sinks,
             guard=guard,
             change_log=change_log if upstream is None else upstream.log,
@@ -189,11 +189,11 @@ async def opened_core(
         lookups: LookupService = CatalogLookups(pipeline, find)
         if kafka is not None:
             fits.append(kafka.fit)
-            live_parts.follow_upstream(live, "kafka.upstream", kafka, pipeline, feeds)
+            apply_live_settings.follow_upstream(live, "kafka.upstream", kafka, pipeline, feeds)
         if upstream is not None:
             upstream.cluster.on_change.append(pipeline.changes.announce)
             lookups = RelayedLookups(pipeline, find.plugins, upstream)
-            live_parts.follow_upstream(live, "upstream", upstream, pipeline, feeds)
+            apply_live_settings.follow_upstream(live, "upstream", upstream, pipeline, feeds)
         with_patterns = PatternLookups(pipeline, lookups, OwnAddress(settings.pulsar))
         show_permits(metrics, permits)
         show_plugins(metrics, dispatcher)
@@ -213,7 +213,7 @@ async def opened_core(
             )
             if changes.imports is not None:
                 stack.callback(changes.imports.close)
-        live_parts.follow_property_keys(live, pipeline, feeds)
+        apply_live_settings.follow_property_keys(live, pipeline, feeds)
         yield Core(
             pipeline,
             find,

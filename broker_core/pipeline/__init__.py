@@ -12,7 +12,7 @@ from broker_core.pipeline.request.listing_in_progress import AcceptedAnswer, Lis
 from broker_core.pipeline.request.unsupported_patterns import PipelineOptions
 from broker_core.pipeline.runs.in_flight import NextRuns
 from broker_core.pipeline.topic_questions import TopicQuestions
-from broker_core.pipeline.watchable import listing_of_now, unfit_for_watches, unwatchable_pattern
+from broker_core.pipeline.watchable_questions import listing_of_now, unfit_for_watches, unwatchable_pattern
 
 __all__ = [
     "AcceptedAnswer",

@@ -17,7 +17,7 @@ from broker_core.names import Mode, topic_id_text
 from broker_core.patterns import TopicsPattern
 from broker_core.pipeline.answer import Answer, RestTrace, Trace
 from broker_core.pipeline.pipeline import Pipeline
-from broker_core.pipeline.watchable import unfit_for_watches, unwatchable_pattern
+from broker_core.pipeline.watchable_questions import unfit_for_watches, unwatchable_pattern
 from broker_core.plugin_api import AnswerKey, ListerNotes, ListingRequest
 from broker_core.plugins import ChainStep, PluginFailed, RestFailed, bounded
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 from broker_core.concurrency import EACH_NAME, EACH_PAGE_BYTE
 from broker_core.listing import Listing, Page, PageNames, PageStart, PageWalk, Position, Selection, data_of
 from broker_core.pipeline.answer import Answer
-from broker_core.pipeline.finishing import allowed
+from broker_core.pipeline.filter_hash_and_permits import allowed
 from broker_core.pipeline.listers.listing_details import ListingDetails
 from broker_core.pipeline.request.listing_in_progress import AcceptedAnswer, ListingInProgress
 from broker_core.pipeline.request.unsupported_patterns import listing_plan

@@ -36,7 +36,7 @@ from broker_core.pipeline.answer import (
     without_hash,
 )
 from broker_core.pipeline.change_notices import ChangeNotices
-from broker_core.pipeline.finishing import Finishing
+from broker_core.pipeline.filter_hash_and_permits import Finishing
 from broker_core.pipeline.listers.accept_answer import Acceptance, GuardedAnswers
 from broker_core.pipeline.listers.answer_store import AnswerStore
 from broker_core.pipeline.listers.ask_listers import Listers

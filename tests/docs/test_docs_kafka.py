@@ -9,7 +9,7 @@ from broker_core.servers.kafka.gateway import GATEWAY_HANDLERS
 from broker_core.servers.kafka.gateway.changes import CHANGE_ROWS
 from broker_core.servers.kafka.gateway.nodes import NODE_ROWS
 from broker_core.servers.kafka.gateway.reads import READ_ROWS
-from broker_core.servers.kafka.gateway.refused_data import REFUSAL_ROWS
+from broker_core.servers.kafka.gateway.refused_produce_and_fetch import REFUSAL_ROWS
 from tests.docs.pages import ROOT
 
 PAGE = (ROOT / "docs/reference/kafka.md").read_text(encoding="utf-8")

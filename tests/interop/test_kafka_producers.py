@@ -11,7 +11,7 @@ from typing import Final
 
 import pytest
 
-from broker_core.servers.kafka.apis.fail_fast import NO_LOG
+from broker_core.servers.kafka.apis.refused_produce_and_fetch import NO_LOG
 from tests.interop.kafka_programs import CLIENTS, cases
 from tests.interop.kafka_stage import KafkaServed, kafka_server
 from tests.interop.maven import PeerUnavailable

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from broker_core.errors import ListingFailed
-from broker_core.pipeline import Answer, PipelineOptions, finishing
+from broker_core.pipeline import Answer, PipelineOptions, filter_hash_and_permits
 from broker_core.settings import LimitsSettings, PatternsSettings
 from tests.support.memory_lister import MemoryLister
 from tests.support.pipelines import FEW, made, request
@@ -88,6 +88,6 @@ async def test_a_rule_that_changes_changes_both_ways(rule: str, monkeypatch: pyt
             return [(answer.changed, answer.plan) for answer in answers]
 
         before = await both()
-        monkeypatch.setattr(finishing, rule, lambda *_, **__: "")
+        monkeypatch.setattr(filter_hash_and_permits, rule, lambda *_, **__: "")
         after = await both()
         assert before[0] == before[1] != after[0] == after[1]

@@ -15,7 +15,6 @@ from broker_core.servers.kafka.apis.create_topics import CREATE_TOPICS_ROW
 from broker_core.servers.kafka.apis.delete_topics import DELETE_TOPICS_ROW
 from broker_core.servers.kafka.apis.describe_configs import DESCRIBE_CONFIGS_ROW
 from broker_core.servers.kafka.apis.describe_topic_partitions import DESCRIBE_TOPIC_PARTITIONS_ROW
-from broker_core.servers.kafka.apis.fail_fast import FAIL_FAST_ROWS
 from broker_core.servers.kafka.apis.groups import GROUP_ROWS
 from broker_core.servers.kafka.apis.list_config_resources import LIST_CONFIG_RESOURCES_ROW
 from broker_core.servers.kafka.apis.list_offsets import LIST_OFFSETS_ROW
@@ -24,6 +23,7 @@ from broker_core.servers.kafka.apis.log_dirs import LOG_DIRS_ROW
 from broker_core.servers.kafka.apis.metadata import METADATA_ROW
 from broker_core.servers.kafka.apis.offset_fetch import OFFSET_FETCH_ROW
 from broker_core.servers.kafka.apis.reassignments import REASSIGNMENTS_ROW
+from broker_core.servers.kafka.apis.refused_produce_and_fetch import FAIL_FAST_ROWS
 from broker_core.servers.kafka.apis.sasl import SASL_ROWS
 from broker_core.servers.kafka.apis.transactions import TRANSACTION_ROWS
 from broker_core.servers.kafka.requests.call import HandlerRow

@@ -12,7 +12,7 @@ from broker_core.servers.kafka.apis.sasl import SASL_ROWS
 from broker_core.servers.kafka.gateway.changes import CHANGE_ROWS
 from broker_core.servers.kafka.gateway.nodes import NODE_ROWS
 from broker_core.servers.kafka.gateway.reads import READ_ROWS
-from broker_core.servers.kafka.gateway.refused_data import REFUSAL_ROWS
+from broker_core.servers.kafka.gateway.refused_produce_and_fetch import REFUSAL_ROWS
 from broker_core.servers.kafka.requests.call import HandlerRow
 from broker_core.servers.kafka.requests.paged_requests import with_pages
 

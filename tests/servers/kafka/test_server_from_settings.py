@@ -10,7 +10,7 @@ import pytest
 from broker_core.catalog import SqliteCatalog
 from broker_core.kafka.configs import InvalidConfig
 from broker_core.servers.admission.file_budget import FileBudget
-from broker_core.servers.kafka.from_settings import _options
+from broker_core.servers.kafka.server_from_settings import _options
 from broker_core.settings import KafkaSettings, PulsarSettings, Settings
 from broker_core.wire.kafka import LIST_TOPICS
 from tests.support.kafka_serving import kafka_broker, raw_client

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker_core.servers.kafka.apis.fail_fast import FAIL_FAST_ROWS, NO_LOG
+from broker_core.servers.kafka.apis.refused_produce_and_fetch import FAIL_FAST_ROWS, NO_LOG
 from broker_core.servers.kafka.requests.call import CloseClient
 from broker_core.wire.kafka import (
     FETCH,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from broker_core.servers.kafka.apis.fail_fast import fail_fast_rows
+from broker_core.servers.kafka.apis.refused_produce_and_fetch import fail_fast_rows
 from broker_core.servers.kafka.gateway.relay import front_of
 from broker_core.servers.kafka.requests.call import HandlerRow, KafkaCall
 from broker_core.wire.kafka import CONSUMER_GROUP_HEARTBEAT, JOIN_GROUP, ErrorCode, Fields
