@@ -74,10 +74,10 @@ from broker_core.names import parse_topic_id, topic_id_text, topic_in_namespace
 if TYPE_CHECKING:
     from broker_core.catalog.async_catalog import FEW_TOPICS as FEW_TOPICS
     from broker_core.catalog.async_catalog import AsyncCatalog as AsyncCatalog
+    from broker_core.catalog.catalog_lister import CatalogLister
     from broker_core.catalog.catalog_metrics import (
         show_catalog as show_catalog,
     )  # for other parts of the core
-    from broker_core.catalog.lister import CatalogLister
 
 __all__ = [
     "Catalog",
@@ -134,7 +134,7 @@ __getattr__ = lazy_exports(
     {
         "FEW_TOPICS": ".async_catalog",
         "AsyncCatalog": ".async_catalog",
-        "CatalogLister": ".lister",
+        "CatalogLister": ".catalog_lister",
         "show_catalog": ".catalog_metrics",
     },
 )

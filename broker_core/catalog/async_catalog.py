@@ -26,7 +26,7 @@ from broker_core.guards import Deletions
 from broker_core.names import NamespaceName, TopicName
 
 if TYPE_CHECKING:
-    from broker_core.catalog.lister import CatalogLister
+    from broker_core.catalog.catalog_lister import CatalogLister
 
 __all__ = ["FEW_TOPICS", "AsyncCatalog"]
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from broker_core.catalog.lister import CatalogLister
+from broker_core.catalog.catalog_lister import CatalogLister
 from broker_core.metrics import Metrics
 
 if TYPE_CHECKING:

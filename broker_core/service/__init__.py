@@ -38,8 +38,8 @@ if TYPE_CHECKING:
         check_user,
         store_user,
     )
-    from broker_core.service.list_topics import Allowed, ListTopics, VisibleTopics
     from broker_core.service.logins import Logins, role_of
+    from broker_core.service.visible_topic_tables import Allowed, ListTopics, VisibleTopics
 
 __all__ = [
     "LONGEST_PASSWORD",
@@ -104,16 +104,16 @@ __all__ = [
 __getattr__ = lazy_exports(
     __name__,
     {
-        "Allowed": ".list_topics",
+        "Allowed": ".visible_topic_tables",
         "LONGEST_PASSWORD": ".kafka_users",
         "SHORTEST_PASSWORD": ".kafka_users",
         "check_password": ".kafka_users",
         "check_user": ".kafka_users",
         "store_user": ".kafka_users",
         "ClusterEdits": ".cluster_edits",
-        "ListTopics": ".list_topics",
+        "ListTopics": ".visible_topic_tables",
         "Logins": ".logins",
-        "VisibleTopics": ".list_topics",
+        "VisibleTopics": ".visible_topic_tables",
         "role_of": ".logins",
     },
 )

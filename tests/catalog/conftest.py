@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from broker_core.catalog import SqliteCatalog
-from broker_core.catalog.lister import CatalogLister
+from broker_core.catalog.catalog_lister import CatalogLister
 from broker_core.memory.permit_budget import PermitBudget
 from broker_core.memory.permits import Permits
 from tests.catalog.listers import MB, Reads, permits_of

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from broker_core.catalog import newest_snapshot
-from broker_core.catalog.lister import CatalogLister
-from broker_core.catalog.newest_snapshot import load_snapshot
+from broker_core.catalog import move_or_read_snapshot
+from broker_core.catalog.catalog_lister import CatalogLister
+from broker_core.catalog.move_or_read_snapshot import load_snapshot
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.topic_files.import_file import import_topics
 from broker_core.concurrency import cpu_threads
@@ -64,8 +64,8 @@ class Reads:
             self.moved += 1
             return move(snapshot, *arguments)
 
-        monkeypatch.setattr(newest_snapshot, "load_snapshot", loading)
-        monkeypatch.setattr(newest_snapshot, "_FEW", 0)
+        monkeypatch.setattr(move_or_read_snapshot, "load_snapshot", loading)
+        monkeypatch.setattr(move_or_read_snapshot, "_FEW", 0)
         monkeypatch.setattr(Snapshot, "moving", moving)
 
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from broker_core.catalog import lister as lister_module
-from broker_core.catalog.lister import CatalogLister
+from broker_core.catalog import catalog_lister as lister_module
+from broker_core.catalog.catalog_lister import CatalogLister
 from broker_core.catalog.snapshots import recent_changes
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.listing.listing import Listing, Selection

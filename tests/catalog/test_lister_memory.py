@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from broker_core.catalog import lister as lister_module
-from broker_core.catalog.lister import CatalogLister
+from broker_core.catalog import catalog_lister as lister_module
+from broker_core.catalog.catalog_lister import CatalogLister
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.errors import TooManyRequests
 from broker_core.memory.permit_budget import PermitBudget
@@ -52,7 +52,12 @@ async def test_least_used_snapshots_make_room(catalog: SqliteCatalog, reads: Rea
     await threads_let_go()  # what a thread still has frees nothing, so that another one would have to go
     assert lister.list_now(questions[0]) is not None
     await lister.list_topics(questions[3])
-    assert [lister.list_now(question) is not None for question in questions] == [True, False, True, True]
+    assert [lister.list_now(question) is not None for question in questions] == [
+        True,
+        False,
+        True,
+        True,
+    ]
     assert budget.acquired <= budget.maximum
     lister.close()
     await settled(budget, lambda acquired: acquired == 0)
@@ -121,7 +126,10 @@ async def test_a_mode_of_one_domain_is_a_part_of_the_other(
     assert (reads.loaded, reads.moved) == ([Mode.ALL], 1)
     before = budget.acquired
     catalog.create(topic("c", "non-persistent"))
-    assert names_of(await lister.list_topics(ListingRequest(NAMESPACE, Mode.NON_PERSISTENT))) == ["c", "n"]
+    assert names_of(await lister.list_topics(ListingRequest(NAMESPACE, Mode.NON_PERSISTENT))) == [
+        "c",
+        "n",
+    ]
     assert names_of(await lister.list_topics(QUESTION)) == ["a", "b"]
     assert reads.loaded == [Mode.ALL]
     assert budget.acquired >= before

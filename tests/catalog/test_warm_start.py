@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from broker_core.catalog import newest_snapshot, warm_start
-from broker_core.catalog.lister import CatalogLister
+from broker_core.catalog import move_or_read_snapshot, warm_start
+from broker_core.catalog.catalog_lister import CatalogLister
 from broker_core.catalog.store.change_log_writer import LogBounds
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.topic_files.import_file import import_topics
@@ -137,7 +137,7 @@ def unread(monkeypatch: pytest.MonkeyPatch) -> None:
     def no(*_: object) -> None:
         raise AssertionError("read from the catalogue")
 
-    monkeypatch.setattr(newest_snapshot, "load_snapshot", no)
+    monkeypatch.setattr(move_or_read_snapshot, "load_snapshot", no)
 
 
 def counted(stored: StoredSnapshots) -> Mapping[str, int]:
@@ -358,7 +358,7 @@ async def test_the_namespaces_asked_most_are_read_as_far_as_there_is_room(
     tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        newest_snapshot, "_FEW", 1
+        move_or_read_snapshot, "_FEW", 1
     )  # else these are read by the event loop, not from the folder
     namespaces = [NamespaceName("a", name) for name in ("rare", "often", "huge")]
     with SqliteCatalog(tmp_path / "c.sqlite") as catalog:

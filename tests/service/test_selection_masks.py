@@ -12,8 +12,8 @@ import pytest
 from broker_core.listing.listing import Listing, Selection
 from broker_core.listing.topic_table import TopicTable
 from broker_core.names import Mode, NamespaceName
-from broker_core.service import VisibleTopics, list_topics
-from broker_core.service.list_topics import SelectionMasks, local_names
+from broker_core.service import VisibleTopics, visible_topic_tables
+from broker_core.service.visible_topic_tables import SelectionMasks, local_names
 
 NAMESPACE = NamespaceName("a", "b")
 PREFIX = "persistent://a/b/"
@@ -45,14 +45,14 @@ def shown(visible: VisibleTopics) -> list[bytes]:
 def looks(monkeypatch: pytest.MonkeyPatch) -> list[Selection]:
     """Each look at the names of a selection."""
     looks: list[Selection] = []
-    marks = list_topics._marks
+    marks = visible_topic_tables._marks
 
     def counted(topics: TopicTable, selection: Selection) -> np.ndarray:
         looks.append(selection)
         made: np.ndarray = marks(topics, selection)
         return made
 
-    monkeypatch.setattr(list_topics, "_marks", counted)
+    monkeypatch.setattr(visible_topic_tables, "_marks", counted)
     return looks
 
 
@@ -70,7 +70,7 @@ def test_a_topic_is_shown_by_any_of_its_names(looks: list[Selection]) -> None:
 def test_few_are_kept_and_none_beyond_the_table(
     looks: list[Selection], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(list_topics, "_KEPT", 2)
+    monkeypatch.setattr(visible_topic_tables, "_KEPT", 2)
     masks, topics, names = SelectionMasks(), table(), listing()
     one, two, three = (selected(names, *some) for some in (("a",), ("a", "c"), ("c",)))
     for each in (one, two, one, three, one, two):

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 
 from broker_core.listing.topic_table import TopicTable
-from broker_core.service.list_topics import VisibleTopics, names_of
+from broker_core.service.visible_topic_tables import VisibleTopics, names_of
 from tests.support.kafka_topics import names
 from tests.support.topic_chunks import chunk_of
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from broker_core.catalog.newest_snapshot import load_snapshot
+from broker_core.catalog.move_or_read_snapshot import load_snapshot
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.store.topic_rows import Edit
 from broker_core.catalog.topic_decisions import creation, deletion

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker_core.catalog.catalog_errors import PairRefused
-from broker_core.catalog.newest_snapshot import load_snapshot
+from broker_core.catalog.move_or_read_snapshot import load_snapshot
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.topic_files.import_file import import_topics
 from broker_core.listing.listing import Selection

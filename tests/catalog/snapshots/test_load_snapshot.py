@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from broker_core.catalog.newest_snapshot import expected_bytes, load_snapshot, only_mode
+from broker_core.catalog.move_or_read_snapshot import expected_bytes, load_snapshot, only_mode
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.topic_files.import_file import import_topics
 from broker_core.listing.listing import Selection, data_of

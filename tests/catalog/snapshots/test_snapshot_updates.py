@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from broker_core.catalog.newest_snapshot import SnapshotUpdates, load_snapshot
+from broker_core.catalog.move_or_read_snapshot import SnapshotUpdates, load_snapshot
 from broker_core.catalog.snapshots.recent_changes import KeptSnapshots
 from broker_core.catalog.store.file_watch import FileWatch
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog

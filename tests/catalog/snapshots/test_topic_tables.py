@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 
-from broker_core.catalog.lister import CatalogLister
+from broker_core.catalog.catalog_lister import CatalogLister
 from broker_core.catalog.snapshots.topic_tables import TopicTables
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.listing.listing import Listing

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from broker_core.catalog import CatalogLister, SqliteCatalog
-from broker_core.catalog.newest_snapshot import SnapshotSource
+from broker_core.catalog.move_or_read_snapshot import SnapshotSource
 from broker_core.listing.listing import Listing, Selection
 from broker_core.memory.permits import Permits
 from broker_core.names import Mode, TopicName

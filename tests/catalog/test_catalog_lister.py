@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from broker_core.catalog import lister as lister_module
-from broker_core.catalog import newest_snapshot
-from broker_core.catalog.lister import CatalogLister
+from broker_core.catalog import catalog_lister as lister_module
+from broker_core.catalog import move_or_read_snapshot
+from broker_core.catalog.catalog_lister import CatalogLister
 from broker_core.catalog.snapshots.name_changes import LoggedNames, read_name_changes
 from broker_core.catalog.store.change_log_writer import LogBounds
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
@@ -44,7 +44,7 @@ async def test_changes_are_read_once_also_where_the_move_needs_more_permits(
         read.append(len(changes))
         return changes
 
-    monkeypatch.setattr(newest_snapshot, "read_name_changes", reading)
+    monkeypatch.setattr(move_or_read_snapshot, "read_name_changes", reading)
     monkeypatch.setattr(lister_module, "_ROOM", 1)
     catalog.create(topic("c"))
     assert sorted(names_of(await lister.list_topics(ListingRequest(NAMESPACE)))) == ["a", "b", "c"]

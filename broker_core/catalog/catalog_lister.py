@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import structlog
 
 from broker_core.catalog.catalog_errors import CatalogError, reading_catalog
-from broker_core.catalog.newest_snapshot import SMALL, SnapshotSource, SnapshotUpdates
+from broker_core.catalog.move_or_read_snapshot import SMALL, SnapshotSource, SnapshotUpdates
 from broker_core.catalog.snapshots.name_changes import LoggedNames
 from broker_core.catalog.snapshots.recent_changes import (
     MOST_RECENT,
