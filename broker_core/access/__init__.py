@@ -28,8 +28,8 @@ if TYPE_CHECKING:
         unusable_reason,
     )
     from broker_core.access.authentication.password_threads import PasswordThreads
+    from broker_core.access.authentication.tokens.check_header_and_claims import check_header, principal_of
     from broker_core.access.authentication.tokens.compact_token import CompactToken, MalformedToken, read_json
-    from broker_core.access.authentication.tokens.header_and_claims import check_header, principal_of
     from broker_core.access.authentication.tokens.key_kinds import algorithms_for
     from broker_core.access.authentication.tokens.signing import (
         new_key_pair,
@@ -141,7 +141,7 @@ __getattr__ = lazy_exports(
         "RunningRequest": ".clients",
         "algorithms_for": ".authentication.tokens.key_kinds",
         "bad_password": ".authentication.failures",
-        "check_header": ".authentication.tokens.header_and_claims",
+        "check_header": ".authentication.tokens.check_header_and_claims",
         "host_of": ".asker",
         "is_within": ".asker",
         "names_elsewhere": ".names_lost_by_rules",
@@ -150,7 +150,7 @@ __getattr__ = lazy_exports(
         "new_key_pair": ".authentication.tokens.signing",
         "new_secret": ".authentication.tokens.signing",
         "note_held": ".clients",
-        "principal_of": ".authentication.tokens.header_and_claims",
+        "principal_of": ".authentication.tokens.check_header_and_claims",
         "private_key": ".authentication.tokens.signing",
         "read_htpasswd": ".authentication.basic.htpasswd_file",
         "read_json": ".authentication.tokens.compact_token",

@@ -124,7 +124,7 @@ class Refused:
     """A refusal by a gate. ``message`` is for the client, ``cause`` decides its code.
 
     Raises :exc:`TypeError` for a message that is no string and a cause that is no
-    :class:`~broker_core.errors.causes.Cause`, :exc:`ValueError` for an empty message.
+    :class:`~broker_core.errors.error_codes.Cause`, :exc:`ValueError` for an empty message.
     """
 
     message: str

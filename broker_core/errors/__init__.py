@@ -17,10 +17,9 @@ import math
 from typing import Any, Final, Self
 
 from broker_core.counted import counted
-from broker_core.errors.causes import Cause
-from broker_core.errors.causes import cause_of as cause_of
-from broker_core.errors.server_error import ServerError
-from broker_core.errors.server_error import lookup_code as lookup_code
+from broker_core.errors.error_codes import Cause, ServerError
+from broker_core.errors.error_codes import cause_of as cause_of
+from broker_core.errors.error_codes import lookup_code as lookup_code
 
 __all__ = [
     "BrokerCoreError",

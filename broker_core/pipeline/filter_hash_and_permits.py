@@ -12,7 +12,7 @@ from broker_core.memory import PermitBudget
 from broker_core.patterns import TopicsPattern
 from broker_core.pipeline.answer import Answer, is_unchanged, known_selection
 from broker_core.pipeline.listers.listing_details import ListingDetails
-from broker_core.pipeline.listers.verification import check_hash
+from broker_core.pipeline.listers.verify_answer_claims import check_hash
 from broker_core.pipeline.masks_of_plugins import MaskedAnswers, MaskSlices
 from broker_core.pipeline.request.listing_in_progress import AcceptedAnswer, ListingInProgress
 from broker_core.pipeline.request.unsupported_patterns import listing_plan

@@ -9,7 +9,7 @@ import pytest
 
 import broker_core
 from broker_core.access.asker import ACTIONS, Access, Asker, Refused
-from broker_core.errors.causes import Cause
+from broker_core.errors.error_codes import Cause
 from broker_core.names import NamespaceName
 
 

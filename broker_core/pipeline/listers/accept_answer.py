@@ -29,7 +29,7 @@ from broker_core.patterns import TopicsPattern
 from broker_core.pipeline.answer import bad_topics, known_selection
 from broker_core.pipeline.listers.answer_store import AnswerStore
 from broker_core.pipeline.listers.listing_details import ListingDetails
-from broker_core.pipeline.listers.verification import check_order, check_page, surely_whole
+from broker_core.pipeline.listers.verify_answer_claims import check_order, check_page, surely_whole
 from broker_core.pipeline.request.listing_in_progress import AcceptedAnswer, ListingInProgress
 from broker_core.pipeline.request.unsupported_patterns import PipelineOptions
 from broker_core.pipeline.runs.worker_threads import Workers

@@ -22,7 +22,7 @@ from broker_core.pipeline.answer import without_hash
 from broker_core.pipeline.change_notices import ChangeNotices
 from broker_core.pipeline.listers.accept_answer import Acceptance, GuardedAnswers
 from broker_core.pipeline.listers.former_answers import FormerAnswers, FormerAnswersToQuestion, PluginAnswer
-from broker_core.pipeline.listers.verification import CHECK_FACTOR, details_of
+from broker_core.pipeline.listers.verify_answer_claims import CHECK_FACTOR, details_of
 from broker_core.pipeline.request.held_permit import HeldPermit, names_bytes
 from broker_core.pipeline.request.listing_in_progress import AcceptedAnswer, ListingInProgress
 from broker_core.pipeline.request.unsupported_patterns import PipelineOptions, applied_pattern

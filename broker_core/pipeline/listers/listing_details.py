@@ -25,7 +25,11 @@ from broker_core.listing import (
     topic_ends,
 )
 from broker_core.pipeline.answer import bad_topics
-from broker_core.pipeline.listers.verification import CHECK_FACTOR, check_details, check_listed_details
+from broker_core.pipeline.listers.verify_answer_claims import (
+    CHECK_FACTOR,
+    check_details,
+    check_listed_details,
+)
 from broker_core.pipeline.request.listing_in_progress import AcceptedAnswer, ListingInProgress
 from broker_core.pipeline.runs.worker_threads import Workers
 from broker_core.plugin_api import DefaultLister, DescribeRequest

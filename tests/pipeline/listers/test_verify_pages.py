@@ -5,7 +5,7 @@ import pytest
 
 from broker_core import Listing, Mode, Page, Position
 from broker_core.errors import ListingFailed
-from broker_core.pipeline.listers.verification import check_order, check_page, surely_whole
+from broker_core.pipeline.listers.verify_answer_claims import check_order, check_page, surely_whole
 
 BASE = "persistent://t/n/"
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Final
 
 from broker_core.access.authentication.failures import AuthenticationFailed
+from broker_core.access.authentication.tokens.check_header_and_claims import check_header, principal_of
 from broker_core.access.authentication.tokens.compact_token import CompactToken, MalformedToken, read_json
-from broker_core.access.authentication.tokens.header_and_claims import check_header, principal_of
 from broker_core.access.authentication.tokens.token_keys import TokenKeys
 from broker_core.access.peer import Peer
 from broker_core.access.principal import Principal, Verified

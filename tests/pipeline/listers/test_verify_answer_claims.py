@@ -6,7 +6,7 @@ import pytest
 from broker_core import Details, Listing, Mode
 from broker_core.errors import ListingFailed
 from broker_core.patterns import compile_pattern
-from broker_core.pipeline.listers.verification import check_details, check_listed_details
+from broker_core.pipeline.listers.verify_answer_claims import check_details, check_listed_details
 
 BASE = "persistent://t/n/"
 LISTED = Listing.from_names("t/n", Mode.ALL, [f"{BASE}a-partition-0", f"{BASE}a-partition-1", f"non-{BASE}b"])

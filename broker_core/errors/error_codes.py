@@ -1,4 +1,5 @@
-"""Causes of failures, independent of any protocol, and the one table from causes to the codes of each transport.
+"""Causes of failures, independent of any protocol, Pulsar's codes, and the one table from causes to the codes of each
+transport.
 
 It is beside the errors, not in the transports, because an error of a plugin may bring a code of its own (an upstream's,
 say), whose cause other transports need to know, and because a row decides what clients of every transport get for one
@@ -12,9 +13,38 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, Self
 
-from broker_core.errors.server_error import ServerError
+__all__ = ["Cause", "ServerError", "cause_of", "lookup_code"]
 
-__all__ = ["Cause", "cause_of"]
+
+class ServerError(enum.IntEnum):
+    """The closed enum of Pulsar's ``CommandError.error``; a number outside of it is unparsable for clients."""
+
+    UnknownError = 0
+    MetadataError = 1
+    PersistenceError = 2
+    AuthenticationError = 3
+    AuthorizationError = 4
+    ConsumerBusy = 5
+    ServiceNotReady = 6
+    ProducerBlockedQuotaExceededError = 7
+    ProducerBlockedQuotaExceededException = 8
+    ChecksumError = 9
+    UnsupportedVersionError = 10
+    TopicNotFound = 11
+    SubscriptionNotFound = 12
+    ConsumerNotFound = 13
+    TooManyRequests = 14
+    TopicTerminatedError = 15
+    ProducerBusy = 16
+    InvalidTopicName = 17
+    IncompatibleSchema = 18
+    ConsumerAssignError = 19
+    TransactionCoordinatorNotFound = 20
+    InvalidTxnStatus = 21
+    NotAllowedError = 22
+    TransactionConflict = 23
+    TransactionNotFound = 24
+    ProducerFenced = 25
 
 
 class Cause(enum.Enum):
@@ -96,3 +126,14 @@ _CAUSES: Final[Mapping[ServerError, Cause]] = MappingProxyType(
 def cause_of(code: ServerError, otherwise: Cause) -> Cause:
     """The cause of a code that came without one; ``otherwise`` if the code does not determine it."""
     return _CAUSES.get(code, otherwise)
+
+
+def lookup_code(code: ServerError) -> ServerError:
+    """The code for an answer to a lookup command (LOOKUP, PARTITIONED_METADATA, GET_SCHEMA).
+
+    Clients close the connection for ``TooManyRequests`` and ``ServiceNotReady`` in these, so they get
+    ``MetadataError``.
+    """
+    if code in {ServerError.TooManyRequests, ServerError.ServiceNotReady}:
+        return ServerError.MetadataError
+    return code

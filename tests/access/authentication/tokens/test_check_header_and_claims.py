@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from broker_core.access.authentication.failures import AuthenticationFailed
-from broker_core.access.authentication.tokens.header_and_claims import check_header, principal_of
+from broker_core.access.authentication.tokens.check_header_and_claims import check_header, principal_of
 from broker_core.access.principal import Principal
 from broker_core.settings import TokenSettings
 from tests.support.one_test import in_one_test

@@ -7,8 +7,7 @@ from http import HTTPStatus
 import pytest
 
 import broker_core
-from broker_core.errors import ServerError
-from broker_core.errors.causes import Cause, cause_of
+from broker_core.errors.error_codes import Cause, ServerError, cause_of, lookup_code
 from broker_core.wire.kafka import ErrorCode
 
 
@@ -34,3 +33,17 @@ def test_limits_and_clusters_that_are_away_ask_kafka_clients_to_try_again() -> N
 def test_a_code_that_is_told_for_one_kind_of_cause_comes_back_as_one_of_them(code: ServerError) -> None:
     cause = cause_of(code, otherwise=Cause.UPSTREAM)
     assert cause is Cause.UPSTREAM or cause.pulsar is code
+
+
+def test_the_codes_are_those_of_the_protocol() -> None:
+    assert [code.value for code in ServerError] == list(range(26))
+    numbers = {code.name: code.value for code in ServerError}
+    assert (numbers["MetadataError"], numbers["TooManyRequests"]) == (1, 14)
+    assert (numbers["InvalidTopicName"], numbers["NotAllowedError"]) == (17, 22)
+
+
+def test_lookups_never_close_the_connection_of_a_client() -> None:
+    assert {lookup_code(cause.pulsar) for cause in Cause}.isdisjoint(
+        {ServerError.TooManyRequests, ServerError.ServiceNotReady}
+    )
+    assert lookup_code(ServerError.AuthorizationError) is ServerError.AuthorizationError
