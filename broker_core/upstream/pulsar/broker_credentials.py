@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 from broker_core.access import Asker, ClientCredentials, Sessions
 from broker_core.client import Credentials, CredentialsFailed, OriginalPrincipal
 from broker_core.settings import UpstreamSettings
-from broker_core.upstream.pulsar.own_token import CommandToken, OwnToken, SourceToken
+from broker_core.upstream.pulsar.renewed_token import CommandToken, OwnToken, SourceToken
 from broker_core.upstream.pulsar.token_command import run_token_command
 from broker_core.upstream.pulsar.token_expiry import expiry_of
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from broker_core.client import CredentialsFailed
-from broker_core.upstream.pulsar.own_token import CommandToken, SourceToken
+from broker_core.upstream.pulsar.renewed_token import CommandToken, SourceToken
 from tests.support.clock import AGES, time_passes
 from tests.support.eventually import eventually
 from tests.upstream.pulsar.test_token_expiry import token
