@@ -22,7 +22,7 @@ from broker_core import ListingRequest, NamespaceName, Principal, TopicListingRe
 from broker_core.access.authentication import AuthenticationUnusable
 from broker_core.broker import Broker, ListenError
 from broker_core.broker.opened_core import opened_pipeline
-from broker_core.catalog import CatalogError, SqliteCatalog, newest_snapshot, warm_start
+from broker_core.catalog import CatalogError, SqliteCatalog, move_or_read_snapshot, warm_start
 from broker_core.client import ClientError, Credentials, LookupSession, ServerRefused
 from broker_core.errors import BrokerCoreError
 from broker_core.names import TopicName
@@ -69,7 +69,7 @@ async def test_a_restart_finds_large_namespaces_in_the_folder(
 ) -> None:
     monkeypatch.setattr(warm_start, "LEAST_TOPICS", 2)
     monkeypatch.setattr(stored_snapshots, "LEAST_TOPICS", 2)
-    monkeypatch.setattr(newest_snapshot, "_FEW", 1)
+    monkeypatch.setattr(move_or_read_snapshot, "_FEW", 1)
     filled(tmp_path)
     given = settings(
         tmp_path,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -34,15 +35,29 @@ def s3() -> Iterator[str]:
     """The address of an S3 server with the bucket ``generations``."""
     from urllib.request import Request, urlopen
 
-    from moto.server import ThreadedMotoServer
+    from moto.moto_server.werkzeug_app import (
+        DomainDispatcherApplication,
+        MotoRequestHandler,
+        create_backend_app,
+    )
+    from werkzeug.serving import make_server
 
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    endpoint = f"http://{host}:{port}"
+    answer, lock = DomainDispatcherApplication(create_backend_app), threading.Lock()
+
+    def one_at_a_time(*request: Any) -> Any:
+        # Moto finds out whether a name is free and takes it in two steps: of two puts at once both would create it.
+        with lock:
+            return answer(*request)
+
+    server = make_server("127.0.0.1", 0, one_at_a_time, threaded=True, request_handler=MotoRequestHandler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    endpoint = f"http://127.0.0.1:{server.server_port}"
     urlopen(Request(f"{endpoint}/generations", method="PUT")).close()  # the bucket
     yield endpoint
-    server.stop()
+    server.shutdown()
+    thread.join()
+    server.server_close()
 
 
 @pytest.fixture
