@@ -16,6 +16,7 @@ from broker_core_spark.store.build_records import (
     write_learned,
 )
 from tests.support.generations import memory
+from tests.support.narrowed import present
 
 ID = "a" * 64
 
@@ -24,8 +25,15 @@ def test_the_last_build_counts() -> None:
     store = memory()
     assert (read_build_record(store, ID), read_build_totals(store, ID)) == (None, None)
     for user in ("ann", "bob"):
-        write_build_record(store, ID, {"user": user}, user.encode())
-    assert (read_build_record(store, ID), read_build_totals(store, ID)) == ({"user": "bob"}, b"bob")
+        write_build_record(store, ID, {"generation": ID, "user": user}, user.encode())
+    assert present(read_build_record(store, ID))["user"] == "bob"
+    assert read_build_totals(store, ID) == b"bob"
+
+
+def test_the_record_of_another_generation_is_none() -> None:
+    store = memory()
+    write_build_record(store, ID, {"generation": "b" * 64}, b"")
+    assert read_build_record(store, ID) is None
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", b"\xff", b"[" * 100_000, b" " * (2 << 20)])

@@ -46,12 +46,12 @@ def write_build_record(store: Store, generation: str, record: Mapping[str, Any],
 
 
 def read_build_record(store: Store, generation: str) -> dict[str, Any] | None:
-    """The record of a generation. ``None`` without one, and for a file that is none."""
+    """The record of a generation. ``None`` without one, and for a file that is none, or of another generation."""
     try:
         record = json.loads(store.get(build_record_paths(generation)[0], limit=64 * 1024 * 1024) or b"null")
     except (DamagedFile, ValueError, RecursionError):
         return None
-    return record if isinstance(record, dict) else None
+    return record if isinstance(record, dict) and record.get("generation") == generation else None
 
 
 def read_build_totals(store: Store, generation: str) -> bytes | None:
