@@ -6,6 +6,7 @@ import json
 import random
 from dataclasses import replace
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pyarrow as pa
@@ -14,9 +15,12 @@ import pytest
 from broker_core import EncodedNames
 from broker_core.names import Mode
 from broker_core_spark.errors import InvalidGeneration
+from broker_core_spark.format import segment_patch
 from broker_core_spark.format.canonical_question import CanonicalQuestion, required_selectors
+from broker_core_spark.format.carried_postings import carried_postings
 from broker_core_spark.format.manifest import SegmentEntry
 from broker_core_spark.format.postings_file import StoredPostings
+from broker_core_spark.format.segment_layout import ENTRY, bit_words
 from broker_core_spark.format.segment_patch import (
     RunPatch,
     SegmentPatch,
@@ -204,3 +208,24 @@ def test_patches_that_follow_each_other_make_the_last_segment() -> None:
     for wrong in ([last.patch], [last.patch, first.patch], [first.patch]):
         with pytest.raises(InvalidGeneration):
             patched_segment(wrong, last.successor, first.runs, KEYS)
+
+
+@pytest.mark.parametrize(
+    ("kind", "count"), [(3, 2**32 - 1), (2, 2**32 - 1), (1, 2**32 - 1), (0, 2**32 - 1), (3, 1)]
+)
+def test_added_postings_of_a_patch_are_verified_before_another_one_moves_them(
+    monkeypatch: pytest.MonkeyPatch, kind: int, count: int
+) -> None:
+    names = [f"{letter}{number:02}" for letter in "abc" for number in range(40)]
+    middle = [*names[1:], "zz"]
+    first, last = Pair(names, middle), Pair(middle, [*middle, "zzz"])
+    entries = np.zeros(1, ENTRY)
+    entries["key"], entries["kind"], entries["count"], entries["joined"] = 255, kind, count, 1
+    words = np.zeros(bit_words(len(middle)) if kind >= 2 else 0, "<u4")
+    added = StoredPostings(*PLACE, NO_SELECTORS.digest, len(middle), entries, words)
+    forged = first.between(replace(first.run, added=added))
+    moved = Mock(side_effect=carried_postings)
+    monkeypatch.setattr(segment_patch, "carried_postings", moved)
+    with pytest.raises(InvalidGeneration, match=r"no kind|outside of|fewer words|bitmap|shorter"):
+        patched_segment([forged, last.patch], last.successor, first.runs, KEYS)
+    assert moved.call_count == 1, "the second patch moves nothing"

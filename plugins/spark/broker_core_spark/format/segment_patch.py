@@ -30,6 +30,7 @@ from broker_core_spark.format.names_writer import FieldParts, NamesWriter
 from broker_core_spark.format.postings_file import StoredPostings
 from broker_core_spark.format.postings_merge import joined_postings, merge_postings
 from broker_core_spark.format.segment_layout import ENTRY
+from broker_core_spark.format.segment_reader import SegmentRun
 from broker_core_spark.format.selector_keys import NO_SELECTORS, SelectorKeys, split_keys
 
 __all__ = [
@@ -46,7 +47,7 @@ PATCHES: Final = "patches"
 #: The largest patch, as a share of the files that it saves.
 _SHARE: Final = 4
 #: The errors that wrong values of a patch raise.
-_WRONG: Final = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError)
+_WRONG: Final = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, MemoryError)
 _Place: TypeAlias = tuple[str, str]
 _no_rows = partial(np.empty, 0, np.int64)
 
@@ -225,8 +226,7 @@ def patched_segment(
     try:
         for patch in patches[:-1]:
             former = {
-                run.place: (run.names(before), joined_postings(parts))
-                for run, before, parts in _applied(patch, former)
+                run.place: _checked(run, before, parts) for run, before, parts in _applied(patch, former)
             }
         made = list(_applied(patches[-1], former))
         names = [(run, writer.add_run(*run.parts(before))) for run, before, _ in made]
@@ -249,6 +249,19 @@ def _applied(
         before, postings = former.get((record["namespace"], record["domain"]), (None, None))
         run, parts = RunPatch.of(record, 0 if before is None else len(before)).postings(postings)
         yield run, before, parts
+
+
+def _checked(
+    run: RunPatch, before: EncodedNames | None, parts: Sequence[StoredPostings]
+) -> tuple[EncodedNames, StoredPostings]:
+    """The names and the postings of a run that another patch follows. Added postings are verified.
+
+    Those of the last patch need not be: they are in a file whose checksum is known.
+    """
+    names, postings = run.names(before), joined_postings(parts)
+    if run.added is not None:
+        SegmentRun("its names", "a patch", names, postings).check_entries()
+    return names, postings
 
 
 def _encoded(*columns: Array) -> list[str]:

@@ -204,21 +204,19 @@ def _patched(
     with PrivateFile(directory) as private:
         private.write(*file.data)
         postings = read_postings(private.mapped(), entry.postings.name)
-    return _PatchedSegment(entry, postings, made, trusted=len(patches) == 1)
+    return _PatchedSegment(entry, postings, made)
 
 
 @dataclass(frozen=True, slots=True)
 class _PatchedSegment:
     """A segment that a patch made: its postings in a private file, and its names.
 
-    All is verified but the patch's picks of selectors among new names, and postings of added selectors. ``trusted``
-    says that no patch before it may have added any.
+    All is verified but the patch's picks of selectors among new names, and postings of added selectors.
     """
 
     entry: SegmentEntry
     postings: list[StoredPostings]
     made: Sequence[tuple[RunPatch, FieldParts]]
-    trusted: bool
 
     def came(self, number: int) -> Array:
         """The rows of the names that came to a run."""
@@ -232,7 +230,7 @@ class _PatchedSegment:
             mapped.add(fields)
             names = EncodedNames.decode(own.namespace, own.domain, mapped.column(first), checked=True)
             run = SegmentRun(self.entry.name, self.entry.postings.name, names, own)
-            if patch.added is not None or not self.trusted:
+            if patch.added is not None:
                 run.check_entries()
             yield run
 
