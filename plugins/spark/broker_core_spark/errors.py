@@ -33,4 +33,4 @@ class StoreFailed(BrokerCoreError):
 
 
 class DamagedFile(StoreFailed):
-    """A stored file is too short, too long, or no regular file."""
+    """A stored file is too short, too long, no regular file, or of other bytes than were written."""

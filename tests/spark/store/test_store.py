@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import zlib
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from broker_core_spark.errors import InvalidGeneration, StoreFailed
+from broker_core_spark.errors import DamagedFile, InvalidGeneration, StoreFailed
 from broker_core_spark.store import Store, open_store
 from broker_core_spark.store.folder_store import FolderStore
 from broker_core_spark.store.store import FileData
@@ -69,6 +70,17 @@ def test_a_part_of_a_file_is_read(store: Store) -> None:
     assert store.get_range("temporary/a", 1, 3) == b"23"
     with pytest.raises(StoreFailed, match=r"temporary/none is not there: a store is .* all executors share"):
         store.get_range("temporary/none", 0, 1)
+
+
+def test_blocks_are_read_together_and_only_as_they_were_written(store: Store) -> None:
+    store.put_new("temporary/a", b"0123456789")
+    blocks = [(2, 5, zlib.crc32(b"234")), (5, 6, zlib.crc32(b"5"))]
+    assert [bytes(block) for block in store.get_blocks("temporary/a", blocks)] == [b"234", b"5"]
+    store.replace("temporary/a", b"01234X6789")
+    read = store.get_blocks("temporary/a", blocks)
+    assert bytes(next(read)) == b"234"
+    with pytest.raises(DamagedFile, match="temporary/a: bytes 5 to 6 are not those that the build wrote"):
+        next(read)
 
 
 def test_files_are_listed_and_deleted(store: Store) -> None:

@@ -280,8 +280,10 @@ def build(
     )
     try:
         leave_learned(place, published.number, loaded)
-        digests = {segment.entry.name: segment.digest for segment in (*made.segments, *kept.segments)}
-        record = {**result.kept_record(), "digests": digests}
+        record = {
+            **result.kept_record(),
+            "digests": {segment.entry.name: segment.digest for segment in (*made.segments, *kept.segments)},
+        }
         write_build_record(place, result.generation, record, totals_file(totals))
         if report is not None:
             from broker_core_spark.batch.reports.html_report import html_page

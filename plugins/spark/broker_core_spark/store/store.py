@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import secrets
+import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -147,6 +148,20 @@ class Store(ABC):
         if len(data) != stop - start:
             raise DamagedFile(f"{self.uri}/{path}: it ends before byte {stop}")
         return data
+
+    def get_blocks(self, path: str, blocks: Sequence[tuple[int, int, int]]) -> Iterator[memoryview]:
+        """The bytes of neighbouring blocks of a staged file, read together: (start, stop, CRC-32) each.
+
+        Raises :exc:`DamagedFile` for other bytes than were written.
+        """
+        first = blocks[0][0]
+        data = memoryview(self.get_range(path, first, blocks[-1][1]))
+        for start, stop, crc in blocks:
+            if zlib.crc32(block := data[start - first : stop - first]) != crc:
+                raise DamagedFile(
+                    f"{self.uri}/{path}: bytes {start} to {stop} are not those that the build wrote"
+                )
+            yield block
 
     def fetch(self, path: str, size: int) -> Iterator[bytes]:
         """The bytes of a file of a generation, which has ``size`` of them, in parts.

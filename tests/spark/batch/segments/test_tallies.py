@@ -11,6 +11,7 @@ import pytest
 from broker_core import EncodedNames
 from broker_core_spark.batch.segments import tallies
 from broker_core_spark.batch.segments.tallies import TallyWriter, read_tallies
+from broker_core_spark.errors import DamagedFile
 from broker_core_spark.format.postings_collector import PostingsCollector
 from tests.support.generations import memory
 
@@ -47,6 +48,19 @@ def test_parts_are_joined_in_the_order_of_segments(
     assert column["count"].tolist() == [len(PICKED[key]) for key in KEYS]
     expected = [NAMES.crc(PICKED[key]) for key in KEYS]
     assert list(zip(column["crc"].tolist(), column["joined"].tolist(), strict=True)) == expected
+
+
+def test_a_changed_file_is_an_error() -> None:
+    store = memory()
+    writer, postings = TallyWriter(), PostingsCollector(NAMES)
+    postings.add(KEYS[0], PICKED[KEYS[0]])
+    writer.add("a/b", "persistent", postings.finish()[0])
+    blocks = writer.finish(store, "temporary/x")
+    data = bytearray(store.get_range(blocks[0].path, 0, blocks[0].stop))
+    data[20] ^= 1
+    store.replace(blocks[0].path, bytes(data))
+    with pytest.raises(DamagedFile, match="not those that the build wrote"):
+        read_tallies(store, blocks)
 
 
 def test_nothing_writes_no_file() -> None:

@@ -15,6 +15,7 @@ from broker_core_spark.batch.staging.sorted_runs import (
     read_blocks,
 )
 from broker_core_spark.batch.staging.staging_area import StagingArea
+from broker_core_spark.errors import DamagedFile
 from broker_core_spark.format.segment_boundaries import begins_segment
 from broker_core_spark.store import Store, open_store
 
@@ -90,3 +91,14 @@ def test_nothing(store: Store) -> None:
     made.add("a/b", "persistent", texts("__change_events"))
     (run,) = made.finish()
     assert (run.path, run.blocks, run.system) == ("", (), 1)
+
+
+def test_a_changed_run_is_an_error(store: Store) -> None:
+    made = writer(store)
+    made.add("a/b", "persistent", texts(*(f"orders-{number}" for number in range(100))))
+    (run,) = made.finish()
+    data = bytearray(store.get_range(run.path, 0, run.blocks[-1].stop))
+    data[len(data) // 2] ^= 1
+    store.replace(run.path, bytes(data))
+    with pytest.raises(DamagedFile, match="not those that the build wrote"):
+        read_blocks(store, run.path, run.blocks, 0)

@@ -98,15 +98,15 @@ def _job(assignments: Sequence[TaskAssignment], questions: int) -> SparkJob:
 
 @dataclass(frozen=True, slots=True)
 class PartsOfSegment:
-    """A segment whose names are stored, and the (path, first byte, last byte) of each part of its postings."""
+    """A segment whose names are stored, and the (path, first byte, last byte, CRC-32) of each part of its postings."""
 
     segment: SegmentResult
-    parts: tuple[tuple[str, int, int], ...]
+    parts: tuple[tuple[str, int, int, int], ...]
 
     @property
     def size(self) -> int:
         """Bytes of all parts."""
-        return sum(stop - start for _, start, stop in self.parts)
+        return sum(stop - start for _, start, stop, _ in self.parts)
 
 
 def joined_parts(
@@ -122,8 +122,9 @@ def joined_parts(
     for low in sorted(groups):
         same = sorted(groups[low], key=lambda result: assignments[result.number].group)
         for position, segment in enumerate(same[0].segments):
-            spans = [(result.part, *result.spans[position]) for result in same]
-            parts.append(PartsOfSegment(segment, tuple(spans)))
+            parts.append(
+                PartsOfSegment(segment, tuple((result.part, *result.spans[position]) for result in same))
+            )
     return parts
 
 
@@ -158,8 +159,9 @@ def merge_parts(
         made = one.segment
         parts = [
             postings
-            for path, start, stop in one.parts
-            for postings in read_postings(pa.py_buffer(store.get_range(path, start, stop)), path)
+            for path, *span in one.parts
+            for block in store.get_blocks(path, [(span[0], span[1], span[2])])
+            for postings in read_postings(pa.py_buffer(block), path)
         ]
         written = merge_postings(made.entry.runs, parts, keys)
         entry = replace(made.entry, postings=written.entry)

@@ -13,9 +13,10 @@ from __future__ import annotations
 import tempfile
 import time
 import uuid
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache, partial, reduce
 from itertools import accumulate, pairwise
 from typing import BinaryIO, Final, cast
 
@@ -72,7 +73,8 @@ class TaskResult:
     """The report of one task to the driver about the files it wrote.
 
     ``segments`` are in order. Segments of the first of several groups have no postings yet, and the other groups have
-    no segments. ``part`` is the path of the staged postings, and ``spans`` are the bytes of each segment's in it.
+    no segments. ``part`` is the path of the staged postings, and ``spans`` are the bytes of each segment's in it: the
+    first, the last one, and their CRC-32.
     ``seconds`` are the processor's.
     """
 
@@ -80,7 +82,7 @@ class TaskResult:
     segments: tuple[SegmentResult, ...] = ()
     tallies: tuple[TallyBlock, ...] = ()
     part: str = ""
-    spans: tuple[tuple[int, int], ...] = ()
+    spans: tuple[tuple[int, int, int], ...] = ()
     seconds: float = 0.0
 
 
@@ -116,7 +118,7 @@ class _Making:
     selectors_of: Callable[[tuple[str, str]], tuple[KeyedSelectors, SelectorKeys]]
     compiled: Compiled = field(default_factory=compiled_patterns)
     tallies: TallyWriter = field(default_factory=TallyWriter)
-    spans: list[tuple[int, int]] = field(default_factory=list)
+    spans: list[tuple[int, int, int]] = field(default_factory=list)
 
     def run(self, number: int) -> TaskResult:
         """Make the segments, or the group's part of them."""
@@ -209,7 +211,9 @@ class _Making:
         if self.assignment.groups > 1:
             start = part.tell()
             part.writelines(postings.data)
-            self.spans.append((start, part.tell()))
+            self.spans.append(
+                (start, part.tell(), reduce(lambda crc, view: zlib.crc32(view, crc), postings.data, 0))
+            )
             files, entry = [], _PENDING
         if piece.names is None:
             return

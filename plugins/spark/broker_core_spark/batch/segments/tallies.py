@@ -8,6 +8,7 @@ so its memory grows with the questions and not with questions times segments.
 from __future__ import annotations
 
 import uuid
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -30,7 +31,7 @@ _READ_AT_ONCE: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class TallyBlock:
-    """Bytes ``start`` to ``stop`` of a file: the tallies of one namespace and domain, sorted by key.
+    """Bytes ``start`` to ``stop`` of a file, and their CRC-32: the tallies of one namespace and domain, sorted by key.
 
     ``order`` is the key in front of the neighbouring segments that they are of
     (:mod:`~broker_core_spark.batch.staging.order_keys`).
@@ -42,6 +43,7 @@ class TallyBlock:
     path: str
     start: int
     stop: int
+    crc: int
 
 
 class TallyWriter:
@@ -71,7 +73,7 @@ class TallyWriter:
         store.put_new(path, b"".join(joined.tobytes() for joined in tallies))
         ends = accumulate(joined.nbytes for joined in tallies)
         return [
-            TallyBlock(*key, path, end - joined.nbytes, end)
+            TallyBlock(*key, path, end - joined.nbytes, end, zlib.crc32(joined.data))
             for key, joined, end in zip(self._parts, tallies, ends, strict=True)
         ]
 
@@ -103,15 +105,13 @@ def _in_order(store: Store, blocks: Iterable[TallyBlock]) -> Iterator[tuple[tupl
     ordered = sorted(blocks, key=lambda block: (block.order, block.path, block.start))
     groups = [list(group) for _, group in groupby(ordered, key=lambda block: block.path)]
 
-    def read(wanted: list[TallyBlock]) -> memoryview:
-        stop = max(block.stop for block in wanted)
-        return memoryview(store.get_range(wanted[0].path, wanted[0].start, stop))
+    def read(wanted: list[TallyBlock]) -> list[memoryview]:
+        return [*store.get_blocks(wanted[0].path, [(block.start, block.stop, block.crc) for block in wanted])]
 
     with ThreadPoolExecutor(_READ_AT_ONCE) as threads:
         # So many at once, and not all of them: they are held until they are joined.
         for first in range(0, len(groups), _READ_AT_ONCE):
             some = groups[first : first + _READ_AT_ONCE]
-            for wanted, data in zip(some, threads.map(read, some), strict=True):
-                for block in wanted:
-                    part = data[block.start - wanted[0].start : block.stop - wanted[0].start]
+            for wanted, parts in zip(some, threads.map(read, some), strict=True):
+                for block, part in zip(wanted, parts, strict=True):
                     yield (block.namespace, block.domain), np.frombuffer(part, ENTRY)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import uuid
+import zlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -46,12 +47,16 @@ BLOCK_ROWS: Final = 4096
 
 @dataclass(frozen=True, slots=True)
 class RunBlock:
-    """Bytes ``start`` to ``stop`` of a run's file, with ``rows`` names. ``first`` is the key of the first one."""
+    """Bytes ``start`` to ``stop`` of a run's file, their CRC-32, and the number of their names.
+
+    ``first`` is the key of the first one.
+    """
 
     first: bytes
     start: int
     stop: int
     rows: int
+    crc: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,8 +175,8 @@ class SortedRunWriter:
             data = [memoryview(_encoded(part)).cast("B") for part in parts]
             spans = pairwise(accumulate(map(len, data), initial=0))
             blocks = [
-                RunBlock(key_at(part["key"], 0), *span, len(part))
-                for part, span in zip(parts, spans, strict=True)
+                RunBlock(key_at(part["key"], 0), *span, len(part), zlib.crc32(block))
+                for part, span, block in zip(parts, spans, data, strict=True)
             ]
             self._store.put_new(path, data)
             run = replace(
@@ -207,12 +212,10 @@ def _encoded(rows: pa.RecordBatch) -> pa.Buffer:
 
 def read_blocks(store: Store, path: str, blocks: Sequence[RunBlock], properties: int) -> pa.RecordBatch:
     """The names of neighbouring blocks of a run, in order."""
-    start = blocks[0].start
-    data = memoryview(store.get_range(path, start, blocks[-1].stop))
     # One column is decompressed sooner than a thread of Arrow's takes it over.
     options = pa.ipc.IpcReadOptions(use_threads=False)
     parts = (
-        pa.ipc.open_stream(data[block.start - start : block.stop - start], options=options)
-        for block in blocks
+        pa.ipc.open_stream(block, options=options)
+        for block in store.get_blocks(path, [(block.start, block.stop, block.crc) for block in blocks])
     )
     return joined_names([batch for part in parts for batch in part], properties)
