@@ -12,7 +12,8 @@ Row = dict[str, Any]
 
 #: The sizes that the goals of a batch are for: (topics, patterns), and its goals.
 _BATCHES: Final[Mapping[tuple[int, int], Mapping[str, float]]] = {
-    (5_000_000, 1020): {"seconds": 45, "gib": 3.5},
+    (5_000_000, 1020): {"seconds": 45, "gib": 2},
+    (2_000_000, 84_000): {"seconds": 250, "gib": 1.8},
     (20_000_000, 200): {"gib": 10},
 }
 #: With fewer names the comparison is one of fixed costs.
