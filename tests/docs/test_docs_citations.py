@@ -29,13 +29,28 @@ _TEXT = {
     ".java",
     ".conf",
 }
-_PAGE = re.compile(r"(?<![\w-])docs/(?P<page>[\w/.-]+\.md)(?:#(?P<anchor>[\w-]+))?")
+# All patterns begin with a text, and what is in front of it is looked at after it is found: in fifteen million
+# characters the search for a text takes a twentieth of a try at each of them.
+_PAGE = re.compile(r"docs/(?<![\w-]docs/)(?P<page>[\w/.-]+\.md)(?:#(?P<anchor>[\w-]+))?")
 _NOBODY_HAS = {
-    "a section of a reference": r"(?i)\breferences? \d",
-    "a number of a promise": r"\b[Pp]romises? \d",
-    "a design document": r"\bDESIGN\b|\bthe design (?:says|document|page)|\bof the design\b",
-    "a section": r"§|\b[Ss]ection \d|[a-z] \(\d{1,2}\.\d{1,2}(?:, \d{1,2}\.\d{1,2})*\)[.:]?(?:\"\"\")?$",
-    "a task": r"\bthe brief\b|\bacceptance criteri|\bShown by \d|\b[Hh]abit \d",
+    "a section of a reference": [r"[Rr](?<!\w[Rr])(?i:eferences?) \d"],
+    "a number of a promise": [r"[Pp](?<!\w[Pp])romises? \d"],
+    "a design document": [
+        r"DESIGN(?<!\wDESIGN)\b",
+        r"the design(?<!\wthe design) (?:says|document|page)",
+        r"of the design(?<!\wof the design)\b",
+    ],
+    "a section": [
+        r"§",
+        r"ection \d(?<=\b[Ss]ection \d)",
+        r" \((?<=[a-z] \()\d{1,2}\.\d{1,2}(?:, \d{1,2}\.\d{1,2})*\)[.:]?(?:\"\"\")?$",
+    ],
+    "a task": [
+        r"the brief(?<!\wthe brief)\b",
+        r"acceptance criteri(?<!\wacceptance criteri)",
+        r"Shown by \d(?<!\wShown by \d)",
+        r"abit \d(?<=\b[Hh]abit \d)",
+    ],
 }
 #: Pages with the paths of packages and tests in them.
 _MAPS = ("explanation/promises.md", "reference/pulsar-behaviour.md")
@@ -79,7 +94,8 @@ def test_a_cited_page_and_its_anchor_are_there() -> None:
 def test_nothing_is_cited_that_nobody_has() -> None:
     found = [
         f"{where}: {what}: {match[0]}"
-        for what, pattern in _NOBODY_HAS.items()
+        for what, patterns in _NOBODY_HAS.items()
+        for pattern in patterns
         for where, match in found_by(re.compile(pattern, re.MULTILINE))
     ]
     assert not found, "\n".join(found)
