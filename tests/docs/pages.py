@@ -1,10 +1,14 @@
-"""The pages of docs/ as data: their blocks of code, their headings and their tables."""
+"""The pages of docs/ as data: their blocks of code, their headings and their tables.
+
+Each page is parsed once in a process: many tests ask for each row of the same tables, and no test changes a page.
+"""
 
 from __future__ import annotations
 
 import re
 import textwrap
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -80,9 +84,10 @@ def read(page: str) -> str:
     return (DOCS / page).read_text(encoding="utf-8")
 
 
-def blocks(page: str) -> list[Block]:
+@cache
+def blocks(page: str) -> tuple[Block, ...]:
     """The fenced blocks of a page, in order; an indented one (in a list) without its indentation."""
-    return blocks_of(read(page), page)
+    return tuple(blocks_of(read(page), page))
 
 
 def blocks_of(text: str, page: str) -> list[Block]:
@@ -104,6 +109,7 @@ def write_recipes(plugins: Path, tests: Path) -> None:
             (folder / block.file).write_text(block.text, encoding="utf-8")
 
 
+@cache
 def _prose(page: str) -> str:
     return _FENCE.sub("", read(page))
 
@@ -113,13 +119,15 @@ def headings(page: str) -> list[str]:
     return re.findall(r"^#+ (.*)$", _prose(page), re.MULTILINE)
 
 
-def anchors(page: str) -> set[str]:
+@cache
+def anchors(page: str) -> frozenset[str]:
     """What a link to the page may have behind its ``#``: the targets that it names, and the slugs of its headings."""
     slugs = {re.sub(r"[^\w -]", "", heading.lower()).strip().replace(" ", "-") for heading in headings(page)}
-    return slugs | set(re.findall(r"^\(([\w-]+)\)=$", _prose(page), re.MULTILINE))
+    return frozenset(slugs).union(re.findall(r"^\(([\w-]+)\)=$", _prose(page), re.MULTILINE))
 
 
-def tables(page: str) -> list[Table]:
+@cache
+def tables(page: str) -> tuple[Table, ...]:
     """The tables of a page, in order."""
     found: list[Table] = []
     heading = ""
@@ -139,7 +147,7 @@ def tables(page: str) -> list[Table]:
         close()
         if line.startswith("#"):
             heading = line.lstrip("# ")
-    return found
+    return tuple(found)
 
 
 def code_in(cell: str) -> list[str]:

@@ -47,7 +47,7 @@ def sudo(programs: Path) -> Iterator[None]:
     program.unlink()
 
 
-def of_roles() -> list[Block]:
+def of_roles() -> tuple[Block, ...]:
     """The blocks of the section, and of the one that lists with its users."""
     every = blocks(PAGE)
     first = next(number for number, block in enumerate(every) if "CREATE ROLE topics_owner" in block.text)
