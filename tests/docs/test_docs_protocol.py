@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 import re
+from collections.abc import Iterator
 from functools import cache
+from importlib.machinery import SourceFileLoader
+from types import CodeType
 
 import pytest
 
@@ -34,13 +36,23 @@ def test_the_hash_of_raw_text() -> None:
 
 @cache
 def said() -> list[str]:
-    """The texts in the sources; of a formatted one, the parts around what is put in."""
-    return [
-        node.value
-        for source in (ROOT / "broker_core").rglob("*.py")
-        for node in ast.walk(ast.parse(source.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Constant) and isinstance(node.value, str)
-    ]
+    """The texts in the sources; of a formatted one, the parts around what is put in.
+
+    They are those of the compiled modules, which are read in a tenth of the time of a syntax tree.
+    """
+    sources = map(str, (ROOT / "broker_core").rglob("*.py"))
+    return [text for source in sources for text in _texts(SourceFileLoader(source, source).get_code(source))]
+
+
+def _texts(value: object) -> Iterator[str]:
+    """The texts among the constants of a compiled function or module, and of those in it."""
+    if isinstance(value, CodeType):
+        value = value.co_consts
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, tuple | frozenset):
+        for each in value:
+            yield from _texts(each)
 
 
 @pytest.mark.parametrize("row", table("code", "number", "when", "text").rows, ids=lambda row: row[2])
