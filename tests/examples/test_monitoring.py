@@ -32,11 +32,7 @@ class Scrapes:
     now: Scrape
 
     def values(self, metric: str, label: str) -> set[str]:
-        return {
-            pairs[label]
-            for labels in self.now.samples
-            if (pairs := dict(labels))["__name__"] == metric and label in pairs
-        }
+        return {pairs[label] for _, pairs, _ in self.now.by_metric.get(metric, ()) if label in pairs}
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import math
 import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 import promql_parser
@@ -50,6 +50,15 @@ class Scrape:
 
     time: float
     samples: Vector
+    #: The samples of each metric, each with its labels by their names too: a query asks about a few of thousands.
+    by_metric: dict[str, list[tuple[Labels, dict[str, str], float]]] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        found: dict[str, list[tuple[Labels, dict[str, str], float]]] = {}
+        for labels, value in self.samples.items():
+            pairs = dict(labels)
+            found.setdefault(pairs[_NAME], []).append((labels, pairs, value))
+        object.__setattr__(self, "by_metric", found)
 
     @classmethod
     def of(cls, time: float, texts: Mapping[str, str]) -> Scrape:
@@ -97,14 +106,12 @@ def matching(scrape: Scrape, selector: Any) -> Vector:
     """The samples that a vector selector selects."""
     return {
         labels: value
-        for labels, value in scrape.samples.items()
-        if _matches(dict(labels), selector.name, selector.matchers.matchers)
+        for labels, pairs, value in scrape.by_metric.get(selector.name, ())
+        if _matches(pairs, selector.matchers.matchers)
     }
 
 
-def _matches(labels: dict[str, str], name: str, matchers: Iterable[Any]) -> bool:
-    if labels[_NAME] != name:
-        return False
+def _matches(labels: dict[str, str], matchers: Iterable[Any]) -> bool:
     for each in matchers:
         value = labels.get(each.name, "")
         is_regex = each.op in (promql_parser.MatchOp.Re, promql_parser.MatchOp.NotRe)
