@@ -10,7 +10,8 @@ import enum
 import inspect
 import re
 import typing
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -46,6 +47,12 @@ def _is_core(module: str | None) -> bool:
     return module is not None and (module == "broker_core" or module.startswith("broker_core."))
 
 
+@cache
+def imports_of(path: Path) -> tuple[tuple[int, str, str], ...]:
+    """What :func:`imports` finds in a file, whose tree is not kept."""
+    return tuple(imports(_tree(path)))
+
+
 def imports(tree: ast.Module) -> Iterator[tuple[int, str, str]]:
     """(line, module, name) of what is imported from the core; of ``import broker_core.x`` the name is empty."""
     for node in ast.walk(tree):
@@ -62,6 +69,7 @@ def imports(tree: ast.Module) -> Iterator[tuple[int, str, str]]:
                     yield node.lineno, str(argument.value), ""
 
 
+@cache
 def documented(module: str) -> set[str]:
     """The names of a public module that its page has."""
     page = "reference/api/embedding.md" if module in EMBEDDING else page_of(module)
@@ -78,13 +86,15 @@ def _where(path: Path, line: int) -> str:
 
 
 def _not_public(path: Path, modules: tuple[str, ...]) -> list[str]:
-    return [f"{_where(path, line)}: {what}" for line, what in _private_imports(_tree(path), modules)]
+    return [f"{_where(path, line)}: {what}" for line, what in _private_imports(imports_of(path), modules)]
 
 
-def _private_imports(tree: ast.Module, modules: tuple[str, ...]) -> list[tuple[int, str]]:
+def _private_imports(
+    imported: Iterable[tuple[int, str, str]], modules: tuple[str, ...]
+) -> list[tuple[int, str]]:
     return [
         (line, f"{module} {name}")
-        for line, module, name in imports(tree)
+        for line, module, name in imported
         if module not in modules
         or not name
         or name not in import_module(module).__all__
@@ -104,7 +114,7 @@ def test_examples_import_what_is_exported_and_documented(path: Path) -> None:
 
 @in_one_test("block", BLOCKS)
 def test_the_pages_import_what_is_exported_and_documented(block: Block) -> None:
-    assert not _private_imports(ast.parse(block.text), (*PUBLIC, *EMBEDDING))
+    assert not _private_imports(imports(ast.parse(block.text)), (*PUBLIC, *EMBEDDING))
 
 
 def _unknown_paths(text: str) -> list[str]:
@@ -133,7 +143,7 @@ def test_a_private_path_in_a_text_is_found() -> None:
 
 
 def test_plugins_need_few_names_of_the_core() -> None:
-    names = {(module, name) for path in FILES for _, module, name in imports(_tree(path))}
+    names = {(module, name) for path in FILES for _, module, name in imports_of(path)}
     shown = "\n".join(f"{module} {name}" for module, name in sorted(names))
     assert len(names) <= MOST_NAMES, f"{len(names)}:\n{shown}"
 
