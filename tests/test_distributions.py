@@ -15,6 +15,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from tests.support.distributions import CORE, DISTRIBUTIONS, PLUGINS, ROOT, Distribution
+from tests.support.import_statements import import_statements
 
 #: Declared and imported nowhere, each with the reason.
 NOT_IMPORTED = {
@@ -45,18 +46,21 @@ def _owners() -> dict[str, list[str]]:
 
 def _imports(source: str) -> Iterator[str]:
     """The names of every import of a module: those in functions and those for types alone too."""
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.level == 0:
-            yield node.module or ""
-        elif isinstance(node, ast.Call):
-            match node:
-                case ast.Call(
-                    func=ast.Name("import_module") | ast.Attribute(attr="import_module"),
-                    args=[ast.Constant(str(name)), *_],
-                ):
-                    yield name
+    tree = ast.parse(source)
+    for statement in import_statements(tree):
+        if isinstance(statement, ast.Import):
+            yield from (alias.name for alias in statement.names)
+        elif statement.level == 0:
+            yield statement.module or ""
+    if "import_module" not in source:
+        return
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(
+                func=ast.Name("import_module") | ast.Attribute(attr="import_module"),
+                args=[ast.Constant(str(name)), *_],
+            ):
+                yield name
 
 
 def _owners_of(name: str) -> list[str]:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+from tests.support.import_statements import import_statements
 from tests.test_tree import PACKAGES, ROOT, SOURCES
 
 #: Packages that only group others: each of those has a face.
@@ -60,8 +61,7 @@ def _is_in(module: str, package: str) -> bool:
 @cache
 def _imports(source: Path) -> list[ast.Import | ast.ImportFrom]:
     """The imports of a source, in functions and for types too."""
-    nodes = ast.walk(ast.parse((ROOT / source).read_text(encoding="utf-8")))
-    return [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
+    return list(import_statements(ast.parse((ROOT / source).read_text(encoding="utf-8"))))
 
 
 def _imported(source: Path) -> Iterator[tuple[str, int]]:
