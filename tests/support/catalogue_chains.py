@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from shutil import rmtree
 from typing import TYPE_CHECKING, Final, Protocol
@@ -34,8 +34,11 @@ KEYS: Final = ("region",)
 _LARGE: Final = "public/large"
 _REGIONS: Final = (None, "eu", "us")
 _SEGMENT_BYTES: Final = 4096
-#: Changes of a chain: four have one of each kind, 200 take some five minutes for each kind of catalogue.
-CHAIN_TURNS: Final = int(os.environ.get("SPARK_CHAIN_TURNS", "4"))
+#: Largest numbers of tasks of a build. Without one the driver carries so little work over itself.
+_PARTITIONS: Final = (None, 2, 7, 31)
+#: Changes of a chain: five have one of each kind and number of tasks, 200 take some five minutes for each kind of
+#: catalogue.
+CHAIN_TURNS: Final = int(os.environ.get("SPARK_CHAIN_TURNS", "5"))
 
 
 class ChangedCatalogue(Protocol):
@@ -83,9 +86,11 @@ def check_chain(
 ) -> None:
     """Check the build after each of ``turns`` random changes, of which some are of questions or of topics alone.
 
-    ``knows`` says whether the catalogue knows its changes. Otherwise all names are compared.
+    ``knows`` says whether the catalogue knows its changes. Otherwise all names are compared. Whatever is random follows
+    from the ``seed``.
     """
     pick = random.Random(seed)
+    numbers_of_tasks = _numbers_of_tasks(pick)
     topics = _topics()
     catalogue.change(topics, ())
     patterns = folder / "patterns.jsonl"
@@ -102,6 +107,8 @@ def check_chain(
     swapped: Generation | None = None
     for turn in range(turns + 1):
         changed = turn not in (0, 2)
+        partitions = next(numbers_of_tasks) if changed else pick.choice(_PARTITIONS)
+        at = (seed, turn, partitions)
         if changed:
             put, removed = _changes(topics, turn, pick)
             for name in removed:
@@ -114,24 +121,30 @@ def check_chain(
             kept = pick.sample(questions, len(questions) - pick.randrange(6))
             questions = kept + [row for row in pick.sample(rows, 5) if row not in kept]
         write_patterns(patterns, questions)
-        result = _built(spark, catalogue.source, patterns, folder / "store")
+        result = _built(spark, catalogue.source, patterns, folder / "store", partitions)
         expected = _expected(result, patterns, topics, folder / f"whole-{turn}")
-        assert result.generation == expected.id, (seed, turn)
+        assert result.generation == expected.id, at
         assert generation_files(folder / "store", result.manifest) == generation_files(
             folder / f"whole-{turn}", expected
-        ), (seed, turn)
+        ), at
         swapped = Generation.open(open_store(str(folder / "store")), result.generation, before=swapped)
         whole = Generation.open(open_store(str(folder / f"whole-{turn}")), expected.id)
-        assert mapped_bytes(swapped) == mapped_bytes(whole), (seed, turn)
+        assert mapped_bytes(swapped) == mapped_bytes(whole), at
         rmtree(folder / f"whole-{turn}")
         if not turn:
             continue
-        assert (result.full_because, result.segments_kept > 0) == ("", True), (seed, turn)
+        assert (result.full_because, result.segments_kept > 0) == ("", True), at
         if turn == 2:  # nothing changed
-            assert (result.segments_written, result.postings_written) == (0, 0), seed
+            assert (result.segments_written, result.postings_written) == (0, 0), at
             assert result.staged == 0 or not knows
         written += result.segments_written
     assert written
+
+
+def _numbers_of_tasks(pick: random.Random) -> Iterator[int | None]:
+    """One for each build after changes: four builds that follow each other have all."""
+    while True:
+        yield from pick.sample(_PARTITIONS, len(_PARTITIONS))
 
 
 def _topics() -> dict[Name, str | None]:
@@ -161,7 +174,9 @@ def _changes(
     return {name: region for name, region in put.items() if name not in gone}, sorted(gone)
 
 
-def _built(spark: SparkSession, source: str, patterns: Path, store: Path) -> BuildResult:
+def _built(
+    spark: SparkSession, source: str, patterns: Path, store: Path, partitions: int | None
+) -> BuildResult:
     return build(
         spark,
         catalogue=source,
@@ -170,7 +185,7 @@ def _built(spark: SparkSession, source: str, patterns: Path, store: Path) -> Bui
         property_keys=KEYS,
         segment_bytes=_SEGMENT_BYTES,
         incremental=True,
-        partitions=2,
+        partitions=partitions,
         gates=PublishGates(allow_shrink=True),
     )
 
