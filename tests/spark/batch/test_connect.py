@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from broker_core_spark.batch.spark.java_home import find_java_home
+from tests.support.eventually import eventually_sync
 from tests.support.ports import free_port
 from tests.support.spark_catalogues import (
     expected_generation,
@@ -28,7 +30,7 @@ for package in ("pyspark", "grpc", "grpc_status", "zstandard"):
     pytest.importorskip(package, reason="without pyspark[connect]")
 
 SEGMENT_BYTES = 8192
-_PATIENCE = 300  # seconds; the client tries until the server is there
+_PATIENCE = 300  # seconds
 _JOB = """
 import json, sys
 from broker_core_spark.batch.build_errors import InvalidCatalogue
@@ -74,6 +76,8 @@ def server(tmp_path: Path) -> Iterator[str]:
     with (tmp_path / "server.log").open("wb") as log:
         running = subprocess.Popen(command, env=environment, cwd=tmp_path, stdout=log, stderr=log)
         try:
+            # The client does not wait for it.
+            eventually_sync(lambda: _listens(port), timeout=_PATIENCE, what="the server listens")
             yield f"sc://127.0.0.1:{port}"
         finally:
             running.terminate()
@@ -82,6 +86,14 @@ def server(tmp_path: Path) -> Iterator[str]:
             except subprocess.TimeoutExpired:
                 running.kill()
                 running.wait()
+
+
+def _listens(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), 1).close()
+    except OSError:
+        return False
+    return True
 
 
 def test_a_client_of_spark_connect_makes_the_same_generation(server: str, tmp_path: Path) -> None:
