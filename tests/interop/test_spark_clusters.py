@@ -1,4 +1,7 @@
-"""Wherever the tasks of a build run, and however many there are, a generation has the same bytes."""
+"""Wherever the tasks of a build run, and however many there are, a generation has the same bytes.
+
+So it has if it is an increment, also one during which an executor of a standalone cluster is killed.
+"""
 
 from __future__ import annotations
 
@@ -17,29 +20,52 @@ from broker_core_spark.batch.spark.java_home import find_java_home
 from tests.support.eventually import eventually_sync
 from tests.support.ports import free_port
 from tests.support.quick_java import quick_java_options
-from tests.support.spark_catalogues import (
-    expected_generation,
-    fill,
-    generation_files,
-    questions_about,
-    write_patterns,
-)
+from tests.support.spark_increments import BeforeAndAfter
 
 pytestmark = pytest.mark.interop
 
 SEGMENT_BYTES = 8192
 PARTITIONS = (2, 7, 31)
+#: Python of the executors imports this at its start. While the file ``kill`` is there, the first worker that has
+#: written a segment kills the executor that it works for, and leaves the executor's command in the file ``killed``.
+_KILL = """
+import os, signal
+from pathlib import Path
+from broker_core_spark.store.folder_store import FolderStore
+put_all_new = FolderStore.put_all_new
+folder = Path(__file__).parent
+def killing(self, files):
+    result = put_all_new(self, files)
+    if any(path.startswith("segments/") for path, _ in files):
+        try:
+            (folder / "kill").unlink()
+        except FileNotFoundError:
+            return result
+        fields = Path(f"/proc/{os.getppid()}/stat").read_text().rpartition(")")[2].split()
+        executor = int(fields[1])  # the parent of the daemon that starts workers
+        (folder / "killed").write_bytes(Path(f"/proc/{executor}/cmdline").read_bytes())
+        os.kill(executor, signal.SIGKILL)
+    return result
+FolderStore.put_all_new = killing
+"""
 _JOB = """
 import json, sys
 from pathlib import Path
 from broker_core_spark.batch.job import build
 from broker_core_spark.batch.spark.spark_session import spark_session
 folder, master, size, partitions = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), json.loads(sys.argv[4])
+def built(at, number):
+    result = build(spark, catalogue=str(folder / at / "catalogue.sqlite"), store=str(folder / f"store-{number}"),
+                   patterns=str(folder / at / "patterns.jsonl"), segment_bytes=size, partitions=number,
+                   incremental=True)
+    print(json.dumps(result.record()))
 with spark_session(master=master, conf=json.loads(sys.argv[5])) as spark:
     for number in partitions:
-        result = build(spark, catalogue=str(folder / "c.sqlite"), patterns=str(folder / "patterns.jsonl"),
-                       store=str(folder / f"store-{number}"), segment_bytes=size, partitions=number)
-        print(json.dumps([result.generation, result.tasks]))
+        built("before", number)
+    for number in partitions:
+        if str(number) == sys.argv[6]:
+            (folder / "site" / "kill").touch()
+        built("after", number)
     print(json.dumps(spark.sparkContext.master))
 """
 
@@ -97,20 +123,24 @@ def _logs_shown(folder: Path) -> Iterator[None]:
 @pytest.mark.parametrize("kind", ["local[2]", "local-cluster[2,1,1024]", "standalone"])
 def test_a_generation_has_the_same_bytes(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     master = request.getfixturevalue("standalone") if kind == "standalone" else kind
-    names = [f"orders-{number}" for number in range(4000)]
-    fill(tmp_path / "c.sqlite", {"public/large": names, "public/small": ["a", "b"]})
-    patterns = write_patterns(tmp_path / "patterns.jsonl", questions_about("public/large"))
+    # The increment in so many tasks during which an executor is killed.
+    killed_in = PARTITIONS[1] if kind == "standalone" else 0
+    builds = BeforeAndAfter.below(tmp_path, topics=4000)
+    site = tmp_path / "site"
+    site.mkdir()
+    (site / "sitecustomize.py").write_text(_KILL, encoding="utf-8")
     conf = {
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.executor.memory": "512m",
         "spark.executor.extraJavaOptions": quick_java_options(),
+        "spark.executorEnv.PYTHONPATH": str(site),
     }
     with _logs_shown(tmp_path):
         done = subprocess.run(
             [
                 *(sys.executable, "-c", _JOB, str(tmp_path), master),
-                *(str(SEGMENT_BYTES), json.dumps(PARTITIONS), json.dumps(conf)),
+                *(str(SEGMENT_BYTES), json.dumps(PARTITIONS), json.dumps(conf), str(killed_in)),
             ],
             capture_output=True,
             text=True,
@@ -123,14 +153,13 @@ def test_a_generation_has_the_same_bytes(kind: str, request: pytest.FixtureReque
             },
         )
         assert (done.returncode, done.stderr) == (0, "")  # no progress bars either
+    if killed_in:
+        assert b"CoarseGrainedExecutorBackend" in (site / "killed").read_bytes()
     *built, ran_at = map(json.loads, done.stdout.splitlines())
     assert ran_at == master
-    wanted = expected_generation(
-        tmp_path / "c.sqlite", patterns, tmp_path / "expected", segment_bytes=SEGMENT_BYTES
+    full, increments = built[: len(PARTITIONS)], built[len(PARTITIONS) :]
+    assert len({record["partitions"] for record in full}) == len(PARTITIONS)
+    stores = [tmp_path / f"store-{number}" for number in PARTITIONS]
+    builds.check(
+        dict(zip(stores, zip(full, increments, strict=True), strict=True)), segment_bytes=SEGMENT_BYTES
     )
-    assert [generation for generation, _ in built] == [wanted.id] * len(PARTITIONS)
-    assert len({tasks for _, tasks in built}) == len(PARTITIONS)
-    for number in PARTITIONS:
-        assert generation_files(tmp_path / f"store-{number}", wanted) == generation_files(
-            tmp_path / "expected", wanted
-        )

@@ -1,4 +1,4 @@
-"""A build on ``local-cluster[2,1,1024]``, with a dying worker and speculation, gives the same bytes."""
+"""A build and an increment on ``local-cluster[2,1,1024]``, with a dying worker and speculation, give the same bytes."""
 
 from __future__ import annotations
 
@@ -11,18 +11,12 @@ from pathlib import Path
 import pytest
 
 from tests.support.quick_java import quick_java_options
-from tests.support.spark_catalogues import (
-    expected_generation,
-    fill,
-    generation_files,
-    questions_about,
-    write_patterns,
-)
+from tests.support.spark_increments import BeforeAndAfter
 
 SEGMENT_BYTES = 8192
 
-#: Python of the executors imports this at its start. The first worker dies after it has written a segment, and another
-#: write fails once.
+#: Python of the executors imports this at its start. For each fault whose file is there, the first write of a segment
+#: fails, and the first worker dies that has written one.
 _FAULTS = """
 import os
 if os.environ.get("BATCH_FAULTS"):
@@ -30,16 +24,16 @@ if os.environ.get("BATCH_FAULTS"):
     put_all_new = FolderStore.put_all_new
     def first_time(what):
         try:
-            os.close(os.open(os.path.join(os.environ["BATCH_FAULTS"], what), os.O_CREAT | os.O_EXCL))
+            os.unlink(os.path.join(os.environ["BATCH_FAULTS"], what))
             return True
-        except FileExistsError:
+        except FileNotFoundError:
             return False
     def faulty(self, files):
         are_segments = any(path.startswith("segments/") for path, _ in files)
-        if are_segments and first_time("refused"):
+        if are_segments and first_time("refuse"):
             raise OSError("injected: the disk is full")
         result = put_all_new(self, files)
-        if are_segments and first_time("died"):
+        if are_segments and first_time("die"):
             os._exit(9)
         return result
     FolderStore.put_all_new = faulty
@@ -47,22 +41,23 @@ if os.environ.get("BATCH_FAULTS"):
 
 _JOB = """
 import json, sys
+from pathlib import Path
 from broker_core_spark.batch.job import build
 from broker_core_spark.batch.spark.spark_session import spark_session
-catalogue, patterns, store, conf = sys.argv[1:5]
-with spark_session(master="local-cluster[2,1,1024]", conf=json.loads(conf)) as spark:
-    result = build(spark, catalogue=catalogue, patterns=patterns, store=store, segment_bytes=int(sys.argv[5]),
-                   partitions=4)
-print(json.dumps(result.record()))
+store, faults, conf = Path(sys.argv[1]), Path(sys.argv[2]), json.loads(sys.argv[3])
+with spark_session(master="local-cluster[2,1,1024]", conf=conf) as spark:
+    for folder in map(Path, sys.argv[5:]):
+        for fault in ("refuse", "die"):
+            (faults / fault).touch()
+        result = build(spark, catalogue=str(folder / "catalogue.sqlite"), patterns=str(folder / "patterns.jsonl"),
+                       store=str(store), segment_bytes=int(sys.argv[4]), partitions=4, incremental=True)
+        print(json.dumps([result.record(), [path.name for path in faults.iterdir()]]))
 """
 
 
 @pytest.mark.long
-def test_executors_that_fail_make_the_same_generation(tmp_path: Path) -> None:
-    catalogue = tmp_path / "catalogue.sqlite"
-    names = [f"orders-{number}" for number in range(4000)]
-    fill(catalogue, {"public/large": names, "public/small": ["a", "b"]})
-    patterns = write_patterns(tmp_path / "patterns.jsonl", questions_about("public/large"))
+def test_executors_that_fail_make_the_same_generations(tmp_path: Path) -> None:
+    builds = BeforeAndAfter.below(tmp_path, topics=4000)
     faults = tmp_path / "faults"
     faults.mkdir()
     (tmp_path / "site").mkdir()
@@ -83,11 +78,12 @@ def test_executors_that_fail_make_the_same_generation(tmp_path: Path) -> None:
             sys.executable,
             "-c",
             _JOB,
-            str(catalogue),
-            str(patterns),
             str(tmp_path / "store"),
+            str(faults),
             json.dumps(conf),
             str(SEGMENT_BYTES),
+            str(builds.before),
+            str(builds.after),
         ],
         capture_output=True,
         text=True,
@@ -100,8 +96,6 @@ def test_executors_that_fail_make_the_same_generation(tmp_path: Path) -> None:
         },
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    record = json.loads(done.stdout.splitlines()[-1])
-    assert sorted(path.name for path in faults.iterdir()) == ["died", "refused"]
-    manifest = expected_generation(catalogue, patterns, tmp_path / "expected", segment_bytes=SEGMENT_BYTES)
-    assert record["generation"] == manifest.id
-    assert generation_files(tmp_path / "store", manifest) == generation_files(tmp_path / "expected", manifest)
+    (full, left), (increment, left_then) = map(json.loads, done.stdout.splitlines()[-2:])
+    assert (left, left_then) == ([], [])  # each fault came in each build
+    builds.check({tmp_path / "store": (full, increment)}, segment_bytes=SEGMENT_BYTES)

@@ -1,4 +1,4 @@
-"""A build through Spark Connect gives the same bytes. The server does not have the job's files.
+"""A build and an increment through Spark Connect give the same bytes. The server does not have the job's files.
 
 Skipped without the packages of ``pyspark[connect]``, which nothing else here needs.
 """
@@ -18,13 +18,7 @@ import pytest
 from broker_core_spark.batch.spark.java_home import find_java_home
 from tests.support.eventually import eventually_sync
 from tests.support.ports import free_port
-from tests.support.spark_catalogues import (
-    expected_generation,
-    fill,
-    generation_files,
-    questions_about,
-    write_patterns,
-)
+from tests.support.spark_increments import BeforeAndAfter
 
 for package in ("pyspark", "grpc", "grpc_status", "zstandard"):
     pytest.importorskip(package, reason="without pyspark[connect]")
@@ -33,18 +27,21 @@ SEGMENT_BYTES = 8192
 _PATIENCE = 300  # seconds
 _JOB = """
 import json, sys
+from pathlib import Path
 from broker_core_spark.batch.build_errors import InvalidCatalogue
 from broker_core_spark.batch.job import build
 from broker_core_spark.batch.spark.spark_session import spark_session
-catalogue, patterns, store, server = sys.argv[1:5]
+store, server, size = sys.argv[1], sys.argv[2], int(sys.argv[3])
 with spark_session(master=server) as spark:
-    result = build(spark, catalogue=catalogue, patterns=patterns, store=store, segment_bytes=int(sys.argv[5]),
-                   partitions=3)
+    for folder in map(Path, sys.argv[4:]):
+        patterns = str(folder / "patterns.jsonl")
+        result = build(spark, catalogue=str(folder / "catalogue.sqlite"), patterns=patterns, store=store,
+                       segment_bytes=size, partitions=3, incremental=True)
+        print(json.dumps({"session": type(spark).__module__, **result.record()}))
     try:
         build(spark, catalogue="table:nothing", patterns=patterns, store=store)
     except InvalidCatalogue as error:
         print(error, file=sys.stderr)
-    print(json.dumps({"session": type(spark).__module__, **result.record()}))
 """
 
 
@@ -96,21 +93,20 @@ def _listens(port: int) -> bool:
     return True
 
 
-def test_a_client_of_spark_connect_makes_the_same_generation(server: str, tmp_path: Path) -> None:
-    catalogue = tmp_path / "catalogue.sqlite"
-    fill(catalogue, {"public/large": [f"orders-{number}" for number in range(3000)]})
-    patterns = write_patterns(tmp_path / "patterns.jsonl", questions_about("public/large"))
+def test_a_client_of_spark_connect_makes_the_same_generations(server: str, tmp_path: Path) -> None:
+    builds = BeforeAndAfter.below(tmp_path, topics=3000)
     done = subprocess.run(
-        [sys.executable, "-c", _JOB, catalogue, patterns, tmp_path / "store", server, str(SEGMENT_BYTES)],
+        [
+            *(sys.executable, "-c", _JOB, tmp_path / "store", server),
+            *(str(SEGMENT_BYTES), builds.before, builds.after),
+        ],
         capture_output=True,
         text=True,
         check=False,
         timeout=_PATIENCE,
     )
     assert done.returncode == 0, done.stderr
-    record = json.loads(done.stdout)
-    assert record["session"].startswith("pyspark.sql.connect")
+    full, increment = map(json.loads, done.stdout.splitlines())
+    assert full["session"].startswith("pyspark.sql.connect")
     assert "Cannot read the catalogue table:nothing: [TABLE_OR_VIEW_NOT_FOUND]" in done.stderr
-    expected = expected_generation(catalogue, patterns, tmp_path / "expected", segment_bytes=SEGMENT_BYTES)
-    assert record["generation"] == expected.id
-    assert generation_files(tmp_path / "store", expected) == generation_files(tmp_path / "expected", expected)
+    builds.check({tmp_path / "store": (full, increment)}, segment_bytes=SEGMENT_BYTES)
