@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ import pytest
 
 from broker_core.names import Mode
 from broker_core_spark.batch.build_errors import InvalidPatterns
+from broker_core_spark.batch.build_result import TOTALS_SCHEMA
 from broker_core_spark.batch.questions.load_questions import (
     check_patterns,
     check_rows,
@@ -93,7 +95,10 @@ def test_what_no_broker_evaluates_is_refused_and_fails_nothing(pattern: str) -> 
         ('{"namespace": "a/b", "mode": 1}', "mode must be"),
         ('{"namespace": "a/b", "mode": ""}', "Invalid mode"),
         ('{"namespace": "a/b", "pattern": 1}', "pattern must be"),
-        ('{"namespace": "a/b", "patern": "x"}', "unknown key 'patern'"),
+        (
+            '{"namespace": "a/b", "patern": "x"}',
+            "unknown key 'patern': known are namespace, mode, pattern, properties, count, error, seconds, last_asked",
+        ),
         ('{"namespace": "a/b", "properties": {"k": 1}}', "properties must be"),
         ('{"namespace": "a/b", "pattern": "\\ud800"}', "not valid Unicode"),
         ("[" * 100_000, "not an object of JSON"),
@@ -164,7 +169,7 @@ def test_a_file_in_a_bucket_has_the_same_questions(
             )
         case _:
             sink = pa.BufferOutputStream()
-            pq.write_table(pa.Table.from_pylist([{**row, "owner": "me"} for row in rows]), sink)
+            pq.write_table(pa.Table.from_pylist([{**row, "error": 0} for row in rows]), sink)
             data = sink.getvalue().to_pybytes()
     with pytest.raises(StoreFailed, match="there is no such file"):
         load_questions(address, store_options=s3_options)
@@ -211,12 +216,12 @@ def test_tables(spark: SparkSession, tmp_path: Path) -> None:
             ("mode", pa.string()),
             ("pattern", pa.string()),
             ("properties", pa.map_(pa.string(), pa.string())),
-            ("owner", pa.string()),
+            ("seconds", pa.float64()),
         ]
     )
     rows = [
-        {"namespace": "a/b", "mode": "ALL", "pattern": "x", "properties": [("k", "v")], "owner": "me"},
-        {"namespace": "a/b", "mode": None, "pattern": None, "properties": None, "owner": None},
+        {"namespace": "a/b", "mode": "ALL", "pattern": "x", "properties": [("k", "v")], "seconds": 0.5},
+        {"namespace": "a/b", "mode": None, "pattern": None, "properties": None, "seconds": None},
     ]
     path = tmp_path / "patterns.parquet"
     pq.write_table(pa.Table.from_pylist(rows, schema=schema), path)
@@ -230,6 +235,24 @@ def test_tables(spark: SparkSession, tmp_path: Path) -> None:
     spark.catalog.dropTempView("known_patterns")  # other tests share the session
     with pytest.raises(InvalidPatterns, match="Cannot read the patterns table:missing"):
         load_questions("table:missing", spark=spark)
+
+
+@pytest.mark.parametrize("column", ["patern", "Pattern", "owner", "topic"])
+def test_a_column_that_no_question_has_is_an_error(spark: SparkSession, tmp_path: Path, column: str) -> None:
+    table = pa.table({"namespace": ["a/b"], column: ["a/b/x"]})
+    pq.write_table(table, tmp_path / "patterns.parquet")
+    memory = f"memory://{uuid.uuid4().hex}/patterns.parquet"
+    addressed_file(memory).write((tmp_path / "patterns.parquet").read_bytes())
+    for source in (str(tmp_path / "patterns.parquet"), spark.createDataFrame(table), memory):
+        with pytest.raises(InvalidPatterns, match=rf"unknown column '{column}': known are namespace, mode,"):
+            load_questions(source, spark=spark)
+
+
+def test_a_table_of_questions_that_a_build_exports_is_read_back(spark: SparkSession) -> None:
+    row = {"namespace": "a/b", "mode": "ALL", "pattern": "x", "count": 3, "hash": "00", "number": 1}
+    table = pa.Table.from_pylist([row], schema=TOTALS_SCHEMA)
+    loaded = load_questions(spark.createDataFrame(table), spark=spark)
+    assert loaded.questions == (CanonicalQuestion.of("a/b", Mode.ALL, "x"),)
 
 
 @pytest.mark.parametrize(

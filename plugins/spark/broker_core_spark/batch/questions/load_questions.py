@@ -2,8 +2,9 @@
 
 A source has rows of ``namespace``, ``mode`` (default ``PERSISTENT``), ``pattern`` (null or absent: all topics) and
 ``properties`` (an object of strings). Further keys of an export (``count``, ``error``, ``seconds``, ``last_asked``) are
-allowed. A row with ``last_asked`` is a *learned* question: it is built until nobody asked it for a while, even if a
-later export does not have it.
+allowed, and in a table the columns of a build's own table of questions. Any other is an error: it may be a misspelt
+``pattern``, without which a row means all topics. A row with ``last_asked`` is a *learned* question: it is built until
+nobody asked it for a while, even if a later export does not have it.
 
 A pattern that brokers do not evaluate, because RE2 refuses it or it is too long, is reported as *refused*. Consumers
 that ask it get their answer as before. A row that is no question stops the batch: its question would be missing.
@@ -31,6 +32,7 @@ from broker_core_spark.batch.build_errors import InvalidCatalogue, InvalidPatter
 from broker_core_spark.batch.progress.progress import SparkJob
 from broker_core_spark.batch.questions.parse_question_row import (
     ROW_KEYS,
+    check_keys,
     parse_json_line,
     parse_last_time,
     parse_question_row,
@@ -64,6 +66,8 @@ _MAX_FILE: Final = 1024 * 1024 * 1024
 _MANY: Final = 20_000
 #: Columns of a table that are read.
 _COLUMNS: Final = frozenset({*ROW_KEYS, "count", "last_asked"})
+#: Further columns of the table of questions that a build exports.
+_EXPORTED: Final = ("hash", "version", "generation", "number", "published")
 #: Bytes of the largest TOML file.
 _MAX_TOML: Final = 64 * 1024 * 1024
 
@@ -416,6 +420,7 @@ def _frame_rows(source: str | DataFrame, spark: SparkSession | None) -> Iterator
 def _question_columns(columns: Sequence[str], shown: str) -> list[str]:
     if "namespace" not in columns:
         raise InvalidPatterns(f"{shown}: the table has no column 'namespace'")
+    check_keys(shown, columns, "column", _EXPORTED)
     return [column for column in columns if column in _COLUMNS]
 
 

@@ -6,7 +6,7 @@ One set of rules holds for files, tables and a broker's export, so a batch reads
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -19,6 +19,7 @@ __all__ = [
     "COUNTED_KEYS",
     "MAX_LINE",
     "ROW_KEYS",
+    "check_keys",
     "parse_json_line",
     "parse_last_time",
     "parse_question_row",
@@ -33,7 +34,7 @@ _KINDS: Final[Mapping[str, tuple[Any, str]]] = {
     "properties": (Mapping | None, "an object of texts"),
 }
 #: The keys of a broker's export besides the question.
-COUNTED_KEYS: Final = frozenset({"count", "error", "seconds", "last_asked"})
+COUNTED_KEYS: Final = ("count", "error", "seconds", "last_asked")
 #: Bytes of the longest line.
 MAX_LINE: Final = 1024 * 1024
 
@@ -62,9 +63,7 @@ def parse_question_row(place: str, row: object) -> tuple[str, Mode, str | None, 
     """
     if not isinstance(row, Mapping):
         raise InvalidPatterns(f"{place}: expected an object with {', '.join(ROW_KEYS)}")
-    unknown = sorted(str(key) for key in row if key not in ROW_KEYS and key not in COUNTED_KEYS)
-    if unknown:
-        raise InvalidPatterns(f"{place}: unknown key {unknown[0][:100]!r}: known are {', '.join(ROW_KEYS)}")
+    check_keys(place, row)
     for key, (kind, wanted) in _KINDS.items():
         if not isinstance(row.get(key), kind):
             raise InvalidPatterns(f"{place}: {key} must be {wanted}")
@@ -84,6 +83,14 @@ def parse_question_row(place: str, row: object) -> tuple[str, Mode, str | None, 
         return str(NamespaceName.parse(namespace)), lists, pattern, properties
     except ValueError as error:  # of a name
         raise InvalidPatterns(f"{place}: {error}") from None
+
+
+def check_keys(place: str, keys: Iterable[object], what: str = "key", more: Iterable[str] = ()) -> None:
+    """Raise :exc:`InvalidPatterns` with its ``place`` for a key that no row has, but for ``more``."""
+    known = (*ROW_KEYS, *COUNTED_KEYS, *more)
+    for key in keys:
+        if key not in known:
+            raise InvalidPatterns(f"{place}: unknown {what} {str(key)[:100]!r}: known are {', '.join(known)}")
 
 
 def parse_last_time(place: str, row: object) -> datetime | None:
