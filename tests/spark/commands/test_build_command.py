@@ -13,7 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from broker_core.catalog import SqliteCatalog
 from broker_core.cli.command_tree import run
+from broker_core.names import TopicName
 from broker_core_spark.batch import job
 from broker_core_spark.batch.reports import build_metrics, html_report
 from broker_core_spark.commands import build_command
@@ -264,6 +266,33 @@ def test_a_generation_that_lost_too_much_has_an_exit_code_of_its_own(
     assert run([*arguments, "--always", str(tmp_path / "none.jsonl")]) == 3
     assert "0 questions, and generation" in capsys.readouterr().err
     assert run([*arguments, "--always", str(tmp_path / "none.jsonl"), "--allow-shrink"]) == 0
+
+
+def test_a_closed_gate_says_what_was_refused_and_left_out(
+    arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    more = [*arguments, "--property-keys", "region"]
+    assert run([*more, "--min-questions", "2"]) == 3
+    refused = capsys.readouterr().err
+    *notes, gate = refused.splitlines()
+    assert gate == (
+        "broker-core: not published: 1 question: at least 2 (min_questions). --allow-shrink publishes it"
+    )
+    assert [note.removeprefix("broker-core: spark build: ").partition(":")[0] for note in notes] == [
+        "ignored",
+        "refused",
+        "left out",
+    ]
+    assert run(more) == 0
+    assert capsys.readouterr().err.splitlines() == notes  # the same lines as of a build that publishes
+    with SqliteCatalog(tmp_path / "catalogue.sqlite", create=False) as catalog:
+        for name in ("orders-0", "orders-1", "orders-2"):
+            catalog.delete(TopicName.parse(f"persistent://a/b/{name}"))
+    assert run(more) == 3  # of topics, after the match
+    *again, gate = capsys.readouterr().err.splitlines()
+    assert again == notes
+    assert "1 topic in the namespaces" in gate
+    assert gate.endswith("The published generation stays; --allow-shrink publishes it")
 
 
 def test_rows_that_a_condition_leaves_out_are_counted(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import socket
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -124,6 +125,8 @@ class BuildResult:
     postings_written: int = 0
     #: Why the gates could not compare with the published generation.
     not_compared: str = ""
+    #: A line for each kind of thing that was refused, ignored or left out, for people.
+    notes: tuple[str, ...] = ()
     #: The folder of the exported matches, without secrets.
     matches_export: str = ""
 
@@ -263,9 +266,7 @@ class BuildResult:
             "duplicate_topics": self.duplicates,
             "system_topics": self.system_topics,
             "rows_left_out": self.rows_left_out,
-            "ignored_properties": dict(
-                sorted(self.loaded.ignored.items(), key=lambda item: -item[1])[:_SHOWN]
-            ),
+            "ignored_properties": dict(Counter(self.loaded.ignored).most_common(_SHOWN)),
             "refused": len(self.refused),
             "refused_patterns": [
                 {"namespace": one.namespace, "pattern": one.pattern[:200], "reason": one.reason[:300]}

@@ -43,6 +43,7 @@ from broker_core_spark.batch.publish_gates import (
 )
 from broker_core_spark.batch.questions.learned_questions import kept_rows, leave_learned, oldest_kept
 from broker_core_spark.batch.questions.load_questions import LoadedQuestions, load_questions
+from broker_core_spark.batch.reports.build_notes import build_notes
 from broker_core_spark.batch.segments.make_segments import make_segments
 from broker_core_spark.batch.segments.question_totals import question_totals
 from broker_core_spark.batch.segments.segment_puts import StoredSegments
@@ -220,7 +221,14 @@ def build(
                 )
             questions = [question for question in loaded.questions if question.namespace in versions]
             left_out = [question for question in loaded.questions if question.namespace not in versions]
-            check_questions(gates, had, questions, loaded)
+            notes = build_notes(
+                loaded,
+                left_out,
+                rows_left_out=snapshot.left_out,
+                not_compared=not_compared,
+                full_because=full_because,
+            )
+            check_questions(gates, had, questions, loaded, notes)
             with timed("segments"):
                 made = make_segments(
                     spark, place, staging, runs, questions, partitions, reuse.anew if reuse else None
@@ -228,7 +236,7 @@ def build(
                 totals = question_totals(questions, read_tallies(place, [*made.tallies, *kept.tallies]))
             with timed("publish"):
                 segments = [segment.entry for segment in (*made.segments, *kept.segments)]
-                check_topics(gates, had, loaded, segments)
+                check_topics(gates, had, loaded, segments, notes)
                 manifest = write_manifest(
                     place,
                     catalogue_id=snapshot.catalogue_id,
@@ -272,6 +280,7 @@ def build(
         published=published.when,
         differences=differences_to(before, totals, totals_before) if before else None,
         not_compared=not_compared,
+        notes=notes,
         matches_export=(
             ""
             if export_matches is None

@@ -50,7 +50,10 @@ _UNREADABLE: Final = (InvalidGeneration, NoSuchGeneration, DamagedFile)
 
 
 class PublishRefused(BatchError):
-    """A gate refuses the generation. The message has the numbers of both generations."""
+    """A gate refuses the generation. The message has the numbers of both generations.
+
+    Its notes (:meth:`add_note`) are those of the build, such as its refused patterns: they may be the reason.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,8 +167,12 @@ def check_questions(
     before: Sequence[HadBefore],
     questions: Collection[CanonicalQuestion],
     loaded: LoadedQuestions,
+    notes: Iterable[str] = (),
 ) -> None:
-    """Raise :exc:`PublishRefused` for too few ``questions`` of the ``loaded`` ones, before they are matched."""
+    """Raise :exc:`PublishRefused` with ``notes`` for too few ``questions`` of the ``loaded`` ones.
+
+    They are not matched yet.
+    """
     faults: list[str] = []
     if len(questions) < gates.min_questions:
         had = f", and generation {before[0].generation} has {before[0].questions:,}" if before else ""
@@ -185,7 +192,7 @@ def check_questions(
                 f"{has:.1%} of what is asked is covered, and generation {best.generation} covers {had_share:.1%}: "
                 f"at most {100 * gates.max_coverage_loss:g} points less (max_coverage_loss)"
             )
-    _refuse(gates, faults)
+    _refuse(gates, before, faults, notes)
 
 
 def check_topics(
@@ -193,15 +200,16 @@ def check_topics(
     before: Sequence[HadBefore],
     loaded: LoadedQuestions,
     segments: Iterable[SegmentEntry],
+    notes: Iterable[str] = (),
 ) -> None:
-    """Raise :exc:`PublishRefused` for too few topics in the segments of a generation."""
+    """Raise :exc:`PublishRefused` with ``notes`` for too few topics in the segments of a generation."""
     if before:
         # A namespace that nobody asks about any more may go.
         named = {question.namespace for question in loaded.questions}
         has = sum(count for segment in segments for namespace, _, count in segment.runs if namespace in named)
         best = max(before, key=lambda one: one.topics)
         where = " in the namespaces of the questions"
-        _refuse(gates, _loss("topic", where, has, best.topics, gates.max_topic_loss, best))
+        _refuse(gates, before, _loss("topic", where, has, best.topics, gates.max_topic_loss, best), notes)
 
 
 def _loss(what: str, where: str, has: int, had: int, most: float, before: HadBefore) -> list[str]:
@@ -217,8 +225,12 @@ def _loss(what: str, where: str, has: int, had: int, most: float, before: HadBef
     return [fault]
 
 
-def _refuse(gates: PublishGates, faults: Sequence[str]) -> None:
+def _refuse(
+    gates: PublishGates, before: Sequence[HadBefore], faults: Sequence[str], notes: Iterable[str]
+) -> None:
     if faults and not gates.allow_shrink:
-        raise PublishRefused(
-            f"not published: {'; '.join(faults)}. The published generation stays; --allow-shrink publishes it"
-        )
+        stays = "The published generation stays; " if before else ""
+        refused = PublishRefused(f"not published: {'; '.join(faults)}. {stays}--allow-shrink publishes it")
+        for note in notes:
+            refused.add_note(note)
+        raise refused

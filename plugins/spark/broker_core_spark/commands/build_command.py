@@ -14,7 +14,7 @@ import typer
 
 from broker_core.errors import BrokerCoreError
 from broker_core.plugin_cli import RunningBroker, broker_settings, examples, print_json, say
-from broker_core.quantities import counted, parse_duration
+from broker_core.quantities import parse_duration
 from broker_core_spark.commands.build_options import (
     ChangesOption,
     ConfOption,
@@ -37,8 +37,6 @@ __all__ = ["EXAMPLES", "EXIT_REFUSED", "build"]
 #: The exit code of a build that a gate refuses to publish.
 EXIT_REFUSED: Final = 3
 
-
-_SHOWN: Final = 20  # refused patterns of the output
 #: Time to write the metrics of a build that failed, which may wait for the same store.
 _METRICS_SECONDS: Final = 5.0
 
@@ -359,6 +357,8 @@ def build(
             if metrics is not None:
                 _measure_failure(metrics, result, options)
             if isinstance(error, PublishRefused):
+                for note in getattr(error, "__notes__", ()):
+                    _say(note)
                 say(str(error))
                 raise typer.Exit(EXIT_REFUSED) from error
             if result is not None and isinstance(error, BrokerCoreError):
@@ -369,28 +369,9 @@ def build(
 
 
 def _print_result(result: BuildResult) -> None:
-    """Print the result, after the warnings about it."""
-    if result.full_because:
-        _say(f"built in full: {result.full_because}")
-    if result.loaded.property_keys:  # else somebody said that none selects
-        for key, rows in result.record()["ignored_properties"].items():
-            _say(
-                f"ignored: the property {key[:200]!r} of {counted(rows, 'question')} selects nothing (--strict refuses)"
-            )
-    for one in result.refused[:_SHOWN]:
-        _say(f"refused: {one.namespace} {one.pattern[:200]!r}: {one.reason}")
-    if len(result.refused) > _SHOWN:
-        _say(f"refused: {counted(len(result.refused) - _SHOWN, 'more pattern')}")
-    if result.not_compared:
-        _say(f"the gates could not compare with what is published: {result.not_compared}")
-    if result.rows_left_out:
-        _say(f"left out: {counted(result.rows_left_out, 'row')} of the catalogue (--where)")
-    if result.left_out:
-        names = sorted({question.namespace for question in result.left_out})
-        _say(
-            f"left out: {counted(len(result.left_out), 'question')} of {names[0]} ...: the catalogue has no "
-            "such namespace"
-        )
+    """Print the result, after the notes about it."""
+    for note in result.notes:
+        _say(note)
     print_json(result.record())
 
 

@@ -1,0 +1,51 @@
+"""Notes on a build besides its result: what it refused, ignored or left out. Each note is a line."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection
+from typing import Final
+
+from broker_core.quantities import counted
+from broker_core_spark.batch.questions.load_questions import LoadedQuestions
+from broker_core_spark.format import CanonicalQuestion
+
+__all__ = ["build_notes"]
+
+#: Refused patterns and ignored properties that have a line of their own.
+_SHOWN: Final = 20
+
+
+def build_notes(
+    loaded: LoadedQuestions,
+    left_out: Collection[CanonicalQuestion],
+    *,
+    rows_left_out: int,
+    not_compared: str,
+    full_because: str,
+) -> tuple[str, ...]:
+    """The notes on a build of ``loaded`` questions, of which it ``left_out`` those of unknown namespaces.
+
+    The others are the values of :class:`~broker_core_spark.batch.build_result.BuildResult`.
+    """
+    notes = [f"built in full: {full_because}"] if full_because else []
+    if loaded.property_keys:  # else somebody said that none selects
+        notes += [
+            f"ignored: the property {key[:200]!r} of {counted(rows, 'question')} selects nothing (--strict refuses)"
+            for key, rows in Counter(loaded.ignored).most_common(_SHOWN)
+        ]
+    notes += [
+        f"refused: {one.namespace} {one.pattern[:200]!r}: {one.reason}" for one in loaded.refused[:_SHOWN]
+    ]
+    if len(loaded.refused) > _SHOWN:
+        notes.append(f"refused: {counted(len(loaded.refused) - _SHOWN, 'more pattern')}")
+    if not_compared:
+        notes.append(f"the gates could not compare with what is published: {not_compared}")
+    if rows_left_out:
+        notes.append(f"left out: {counted(rows_left_out, 'row')} of the catalogue (--where)")
+    if left_out:
+        first = min(question.namespace for question in left_out)
+        notes.append(
+            f"left out: {counted(len(left_out), 'question')} of {first} ...: the catalogue has no such namespace"
+        )
+    return tuple(notes)
