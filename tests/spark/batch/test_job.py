@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -294,6 +295,27 @@ def test_rows_that_are_no_topics_are_left_out_by_a_condition(spark: SparkSession
         built(where="nobody = 1")
     with pytest.raises(InvalidCatalogue, match="is no table: --where"):
         built(where=topics, catalogue=str(patterns))
+
+
+def test_rows_that_are_no_frame_of_spark_are_an_error_that_says_what_is(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    fill(tmp_path / "catalogue.sqlite", {"a/b": ["x"]})
+    rows: list[Any] = [{"namespace": "a/b", "pattern": "x"}]
+    names: Any = pd.DataFrame({"name": ["persistent://a/b/x"]})
+    given: dict[str, Any] = {
+        "catalogue": str(tmp_path / "catalogue.sqlite"),
+        "patterns": str(write_patterns(tmp_path / "patterns.jsonl", rows)),
+        "store": str(tmp_path / "store"),
+    }
+    expected = "an address \\(a text\\) or a DataFrame of Spark is expected"
+    for catalogue in (names, [names, names], tmp_path, None):
+        with pytest.raises(InvalidCatalogue, match=f"^a catalogue of the type [a-z]+.*: {expected}"):
+            build(spark, **{**given, "catalogue": catalogue})
+    for source in (rows, names, tmp_path):
+        for wrong in ({"patterns": source}, {"always": source}):
+            with pytest.raises(InvalidPatterns, match=f"^patterns of the type [a-z]+.*: {expected}"):
+                build(spark, **{**given, **wrong})
 
 
 def test_frames_in_and_frames_out(spark: SparkSession, tmp_path: Path) -> None:

@@ -3,17 +3,33 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urlsplit
 
-from broker_core_spark.batch.build_errors import InvalidCatalogue
+from broker_core_spark.batch.build_errors import BatchError, InvalidCatalogue
 
-__all__ = ["FRAME", "is_in_bucket", "is_of_spark", "is_table", "is_table_name", "path_of"]
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["FRAME", "frame_of", "is_in_bucket", "is_of_spark", "is_table", "is_table_name", "path_of"]
 
 #: The text in place of an address if the rows are given as a DataFrame.
 FRAME: Final = "DataFrame"
 #: Buckets of the plugin's own client, as of stores. ``s3a://`` and the like are for Spark's connectors.
 _BUCKETS: Final = ("s3://", "gs://", "az://", "memory://")
+
+
+def frame_of(what: str, source: object, kind: type[BatchError]) -> DataFrame:
+    """The DataFrame of a source that is no address. Raises an error of this kind for any other object."""
+    from pyspark.sql import DataFrame
+
+    if not isinstance(source, DataFrame):
+        found = type(source)
+        raise kind(
+            f"{what} of the type {found.__module__}.{found.__qualname__}: an address (a text) or a DataFrame of Spark "
+            "is expected; spark.createDataFrame makes one of pandas or of rows"
+        )
+    return source
 
 
 def is_in_bucket(address: str) -> bool:

@@ -38,7 +38,14 @@ from broker_core_spark.batch.questions.parse_question_row import (
     parse_question_row,
     refusal_reason,
 )
-from broker_core_spark.batch.source_address import FRAME, is_in_bucket, is_table, is_table_name, path_of
+from broker_core_spark.batch.source_address import (
+    FRAME,
+    frame_of,
+    is_in_bucket,
+    is_table,
+    is_table_name,
+    path_of,
+)
 from broker_core_spark.batch.source_redaction import redacted_source
 from broker_core_spark.batch.spark.run_on_partitions import run_on_partitions
 from broker_core_spark.batch.spark.spark_errors import failing_to_read
@@ -406,7 +413,7 @@ def _frame_rows(source: str | DataFrame, spark: SparkSession | None) -> Iterator
     shown = redacted_source(address)
     with failing_to_read("patterns", address, InvalidPatterns):
         if not isinstance(source, str):
-            frame = source
+            frame = frame_of("patterns", source, InvalidPatterns)
         elif spark is None:
             raise InvalidPatterns(f"{shown}: a table of patterns is read by Spark, and there is no session")
         elif is_table_name(source):

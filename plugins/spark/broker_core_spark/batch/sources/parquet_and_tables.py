@@ -35,7 +35,7 @@ from broker_core_spark.arrow_columns import not_utf8
 from broker_core_spark.batch.build_errors import InvalidCatalogue, NothingToKeep
 from broker_core_spark.batch.progress.described_job import described_job
 from broker_core_spark.batch.progress.progress import SparkJob
-from broker_core_spark.batch.source_address import FRAME, is_table_name
+from broker_core_spark.batch.source_address import FRAME, frame_of, is_table_name
 from broker_core_spark.batch.source_redaction import redacted_source
 from broker_core_spark.batch.sources.catalogue_source import CatalogueSnapshot, CatalogueSource
 from broker_core_spark.batch.sources.delta_changes import pin_delta
@@ -117,7 +117,8 @@ class TableSource(CatalogueSource):
     def _opened(self) -> PinnedTable:
         """The rows, at a version if the table has some."""
         if not isinstance(self.source, str):
-            found = PinnedTable(self.source, unversioned="a DataFrame has no versions")
+            rows = frame_of("a catalogue", self.source, InvalidCatalogue)
+            found = PinnedTable(rows, unversioned="a DataFrame has no versions")
         elif not is_table_name(self.source):
             rows = self.spark.read.parquet(self.source)
             found = PinnedTable(rows, unversioned="a Parquet file has no versions")
