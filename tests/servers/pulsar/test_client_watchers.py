@@ -259,6 +259,13 @@ async def test_values_of_selecting_properties_end_watches(tmp_path: Path) -> Non
         ("public/default/(", "public/default", ServerError.InvalidTopicName, "Invalid topics pattern"),
         ("public/default/(?!x).*", "public/default", ServerError.NotAllowedError, "Unable to create"),
         ("a" * 1025, "public/default", ServerError.NotAllowedError, "Pattern longer than maximum: 1024"),
+        # Without its scheme it is short enough, but it is compiled with it.
+        (
+            "persistent://public/default/" + "a" * 1000,
+            "public/default",
+            ServerError.NotAllowedError,
+            "longer than the maximum of 1024",
+        ),
         (".*", "public", ServerError.InvalidTopicName, "namespace"),
     ],
 )

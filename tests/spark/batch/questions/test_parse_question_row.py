@@ -55,6 +55,13 @@ def test_a_line_that_is_no_json_is_refused_with_its_place(line: bytes) -> None:
         parse_json_line("here", line)
 
 
+@pytest.mark.parametrize("end", [b"", b"\n", b"\r\n"], ids=range(3))
+def test_a_fault_of_a_line_is_at_a_column_alone(end: bytes) -> None:
+    with pytest.raises(InvalidPatterns) as caught:
+        parse_json_line("here, line 7", b'{"namespace": "a/b"' + end)
+    assert str(caught.value) == "here, line 7: not an object of JSON: Expecting ',' delimiter: column 20"
+
+
 def test_why_a_pattern_is_refused() -> None:
     assert refusal_reason(None, 10) is None
     assert refusal_reason("a.*", 10) is None

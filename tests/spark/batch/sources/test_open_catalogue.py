@@ -89,7 +89,9 @@ def test_several_catalogues_have_the_topics_of_all(spark: SparkSession, tmp_path
     again = built(sources, "store", incremental=True)
     assert (again.generation, again.full_because) == (result.generation, "")
     fill(tmp_path / "catalogue.sqlite", {"a/b": ["x"]})
-    with pytest.raises(InvalidCatalogue, match="several catalogues are tables"):
+    with pytest.raises(InvalidCatalogue, match=r"catalogue\.sqlite is built alone.*: several catalogues are"):
         built([*sources, str(tmp_path / "catalogue.sqlite")], "store")
+    with pytest.raises(InvalidCatalogue, match=r"^postgresql://host/topics is built alone"):
+        built([sources[0], "postgresql://reader@host/topics"], "store")
     with pytest.raises(InvalidCatalogue, match="no catalogue is given"):
         built([], "store")

@@ -44,9 +44,11 @@ def parse_json_line(place: str, line: bytes) -> object:
     if len(line) > MAX_LINE:
         raise InvalidPatterns(f"{place}: longer than {MAX_LINE} bytes")
     try:
-        return json.loads(line.decode(), object_pairs_hook=_keys_once)
+        return json.loads(line.rstrip(b"\r\n").decode(), object_pairs_hook=_keys_once)
     except (ValueError, RecursionError) as error:  # invalid UTF-8 is one too
-        raise InvalidPatterns(f"{place}: not an object of JSON: {error}") from None
+        # JSON's own text would count lines in this one.
+        said = f"{error.msg}: column {error.pos + 1}" if isinstance(error, json.JSONDecodeError) else error
+        raise InvalidPatterns(f"{place}: not an object of JSON: {said}") from None
 
 
 def _keys_once(pairs: list[tuple[str, object]]) -> dict[str, object]:

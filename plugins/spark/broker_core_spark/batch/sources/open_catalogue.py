@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -57,7 +58,15 @@ def open_catalogue(
             open_catalogue(one, spark=spark, namespace=namespace, where=where, changes=changes)
             for one in source
         ]
-        return opened[0] if len(opened) == 1 else _JoinedCatalogues(opened)
+        if len(opened) == 1:
+            return opened[0]
+        for one, catalogue in zip(source, opened, strict=True):
+            if isinstance(one, str) and not catalogue.static:
+                raise InvalidCatalogue(
+                    f"{redacted_source(one)} is built alone, as brokers follow the changes of one database or embedded "
+                    "catalogue: several catalogues are tables, Parquet or files of names"
+                )
+        return _JoinedCatalogues(opened)
     if not isinstance(source, str | RunningBroker) or (
         isinstance(source, str) and is_table(source) and not source.startswith(_POSTGRES)
     ):
@@ -104,25 +113,17 @@ def check_catalogue(
         found.check()
 
 
+@dataclass(frozen=True, slots=True)
 class _JoinedCatalogues(CatalogueSource):
-    """A static catalogue of several static ones: a broker follows the changes of one catalogue alone.
+    """A static catalogue of several static ones: a broker follows the changes of one catalogue alone."""
 
-    Raises :exc:`InvalidCatalogue` if one of them has versions that brokers follow.
-    """
-
-    def __init__(self, sources: Sequence[CatalogueSource]) -> None:
-        if not all(source.static for source in sources):
-            raise InvalidCatalogue(
-                "several catalogues are tables, Parquet or files of names: brokers follow the changes of one "
-                "database or embedded catalogue, which is built alone"
-            )
-        self._sources = sources
+    sources: Sequence[CatalogueSource]
 
     @contextmanager
     def snapshot(self) -> Iterator[CatalogueSnapshot]:
         """The current state of each, held until the context ends."""
         with ExitStack() as held:
-            yield _JoinedSnapshot([held.enter_context(source.snapshot()) for source in self._sources])
+            yield _JoinedSnapshot([held.enter_context(source.snapshot()) for source in self.sources])
 
 
 class _JoinedSnapshot(CatalogueSnapshot):
