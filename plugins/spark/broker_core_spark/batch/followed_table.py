@@ -58,8 +58,7 @@ def follow_table(
         published = current_pointer(place)
         if published is None:
             raise BatchError(f"{place.uri}: nothing is published there: build first")
-        manifest = read_manifest(place, published.generation)
-        made = _look(place, manifest, source)
+        made = _look(place, read_manifest(place, published.generation), source)
         if write_changes(place, made):
             return made
 

@@ -214,8 +214,11 @@ def write_matches(frame: DataFrame, place: str, segments: Sequence[SegmentEntry]
     Raises :exc:`BatchError`.
     """
     spark = frame.sparkSession
-    amounts = {"segments": len(segments), "matches": matches}
-    job = SparkJob("export matches", amounts, sum(entry.size + entry.postings.size for entry in segments))
+    job = SparkJob(
+        "export matches",
+        {"segments": len(segments), "matches": matches},
+        sum(entry.size + entry.postings.size for entry in segments),
+    )
     with described_job(spark, job):
         write_table(frame, place)
     if is_table_name(place):

@@ -218,11 +218,12 @@ def _loss(what: str, where: str, has: int, had: int, most: float, before: HadBef
         return []
     # In tenths of a percent, rounded up: it reads as more than the most.
     lost = -((has - had) * 1000 // had)
-    fault = (
-        f"{counted(has, what, spec=',')}{where}, and generation {before.generation} has {had:,}: a loss of "
-        f"{lost / 10:.1f}%, at most {most:.1%} (max_{what}_loss)"
-    )
-    return [fault]
+    return [
+        (
+            f"{counted(has, what, spec=',')}{where}, and generation {before.generation} has {had:,}: a loss of "
+            f"{lost / 10:.1f}%, at most {most:.1%} (max_{what}_loss)"
+        )
+    ]
 
 
 def _refuse(

@@ -24,10 +24,9 @@ def frame_of(what: str, source: object, kind: type[BatchError]) -> DataFrame:
     from pyspark.sql import DataFrame
 
     if not isinstance(source, DataFrame):
-        found = type(source)
         raise kind(
-            f"{what} of the type {found.__module__}.{found.__qualname__}: an address (a text) or a DataFrame of Spark "
-            "is expected; spark.createDataFrame makes one of pandas or of rows"
+            f"{what} of the type {type(source).__module__}.{type(source).__qualname__}: an address (a text) or "
+            "a DataFrame of Spark is expected; spark.createDataFrame makes one of pandas or of rows"
         )
     return source
 

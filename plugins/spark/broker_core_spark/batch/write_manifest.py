@@ -61,9 +61,8 @@ def write_manifest(
         dict(stamps or {}),
         largest_segment_bytes or LARGEST_FACTOR * segment_bytes,
     )
-    name = manifest_name(manifest.id)
     try:
-        Manifest.parse(manifest.data, name)
+        Manifest.parse(manifest.data, manifest_name(manifest.id))
     except InvalidGeneration as error:
         raise ValueError(f"this is no generation: {error.reason}") from None
     put_all_verified(store, [(entry, data), (manifest.entry, manifest.data)])

@@ -19,5 +19,4 @@ def add_commands(app: typer.Typer) -> None:
     for name in COMMANDS:
         module = import_module(f"{__name__}.{name}_command")
         app.command(name, epilog=getattr(module, "EXAMPLES", None))(getattr(module, name))
-    patterns = import_module(f"{__name__}.patterns_command")
-    app.add_typer(patterns.app, name="patterns")
+    app.add_typer(import_module(f"{__name__}.patterns_command").app, name="patterns")

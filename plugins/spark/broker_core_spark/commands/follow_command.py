@@ -73,8 +73,9 @@ def follow(
         options = chosen_options(out, store_options)
         check_reached(open_store(out, options))
         looked = False
-        settings = parse_pairs("--conf", conf)
-        with spark_session(master=master, conf=settings, name="broker-core spark follow") as spark:
+        with spark_session(
+            master=master, conf=parse_pairs("--conf", conf), name="broker-core spark follow"
+        ) as spark:
             while True:
                 try:
                     look = follow_table(

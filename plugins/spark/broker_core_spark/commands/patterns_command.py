@@ -127,8 +127,9 @@ def worth_precomputing(
         if refusal_reason(pattern, max_length) is not None:
             refused += 1
             continue
-        known = {"count": int(count), "last_asked": last.isoformat(timespec="seconds")}
-        found.append((cost, question | known))
+        found.append(
+            (cost, {**question, "count": int(count), "last_asked": last.isoformat(timespec="seconds")})
+        )
     found.sort(key=lambda item: (-item[0], canonical_json(item[1])))
     return [question for _, question in found[:limit]], refused
 

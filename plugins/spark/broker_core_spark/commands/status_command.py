@@ -171,11 +171,10 @@ def read_metrics(text: str) -> dict[str, Any]:
 def read_problems(text: str) -> list[str]:
     """Reasons from ``/plugins`` why the published generation is not served."""
     try:
-        plugins = json.loads(text)["plugins"]
         return [
             # A lone surrogate cannot be printed.
             str(problem).encode(errors="replace").decode()
-            for entry in plugins
+            for entry in json.loads(text)["plugins"]
             if entry["name"] == "spark"
             for problem in entry["problems"]
         ]

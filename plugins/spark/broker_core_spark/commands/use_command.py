@@ -38,9 +38,8 @@ def use(
 
     chosen = chosen_store(store, store_options)
     before = next(read_pointers(chosen), None)
-    wanted = previous_generation(chosen) if generation == "-" else generation
     with ended_by_signals("spark use"):
-        published = use_generation(chosen, wanted)
+        published = use_generation(chosen, previous_generation(chosen) if generation == "-" else generation)
     if isinstance(before, PublishedPointer):
         was = f" (it was {before.generation[:12]})"
     else:

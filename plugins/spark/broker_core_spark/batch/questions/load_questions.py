@@ -134,9 +134,11 @@ def load_questions(
     more source. The others are as for :func:`questions_of_rows`. Raises :exc:`InvalidPatterns` for a row that is no
     question, and :exc:`~broker_core_spark.errors.StoreFailed` for a bucket that cannot be read.
     """
-    sources = [source] if always is None else [source, always]
     return questions_of_rows(
-        itertools.chain.from_iterable(_source_rows(one, spark, store_options) for one in sources),
+        itertools.chain.from_iterable(
+            _source_rows(one, spark, store_options)
+            for one in ([source] if always is None else [source, always])
+        ),
         property_keys=property_keys,
         max_length=max_length,
         kept=kept,
@@ -232,16 +234,20 @@ def refused_patterns(
     if spark is None or len(patterns) < many:
         found = list(work(table.to_batches()))
     else:
-        job = SparkJob("check the patterns", {"patterns": len(patterns)})
-        found = run_on_partitions(spark.createDataFrame(table), work, job)
+        found = run_on_partitions(
+            spark.createDataFrame(table), work, SparkJob("check the patterns", {"patterns": len(patterns)})
+        )
     return {pattern: reason for reasons in found for pattern, reason in reasons.items()}
 
 
 def _refused(max_length: int | None, batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, str]]:
     """The refused patterns of each batch. The work of a task, pickled by reference into the executors."""
     for batch in batches:
-        reasons = {pattern: refusal_reason(pattern, max_length) for pattern in batch.column(0).to_pylist()}
-        yield {pattern: reason for pattern, reason in reasons.items() if reason is not None}
+        yield {
+            pattern: reason
+            for pattern in batch.column(0).to_pylist()
+            if (reason := refusal_reason(pattern, max_length)) is not None
+        }
 
 
 #: Namespace, mode, raw pattern and selecting properties of rows.
@@ -402,8 +408,9 @@ def _toml_rows(place: str, text: bytes) -> Iterator[tuple[str, object]]:
         raise InvalidPatterns(f"{place}: not TOML: {error}") from None
     rows = loaded.pop("patterns", [])
     if loaded or not isinstance(rows, list):
-        wrong = next(iter(loaded), "patterns")
-        raise InvalidPatterns(f"{place}: {wrong!r} is not expected: the file is [[patterns]] tables")
+        raise InvalidPatterns(
+            f"{place}: {next(iter(loaded), 'patterns')!r} is not expected: the file is [[patterns]] tables"
+        )
     for number, row in enumerate(rows, 1):
         yield f"{place}, [[patterns]] number {number}", row
 

@@ -44,8 +44,8 @@ def build_notes(
     if rows_left_out:
         notes.append(f"left out: {counted(rows_left_out, 'row')} of the catalogue (--where)")
     if left_out:
-        first = min(question.namespace for question in left_out)
         notes.append(
-            f"left out: {counted(len(left_out), 'question')} of {first} ...: the catalogue has no such namespace"
+            f"left out: {counted(len(left_out), 'question')} of {min(one.namespace for one in left_out)} ...: the "
+            "catalogue has no such namespace"
         )
     return tuple(notes)

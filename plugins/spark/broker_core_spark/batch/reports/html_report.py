@@ -56,8 +56,10 @@ def _coverage(result: BuildResult, topics_of: Mapping[str, int]) -> str:
     manifest, loaded = result.manifest, result.loaded
     covered = {question.namespace for question in result.totals.questions}
     topics = sum(topics_of[namespace] for namespace in covered)
-    most_ignored = sorted(loaded.ignored.items(), key=lambda item: -item[1])[:_LARGEST]
-    ignored = (f"{key} ({counted(count, 'question', spec=',')})" for key, count in most_ignored)
+    ignored = (
+        f"{key} ({counted(count, 'question', spec=',')})"
+        for key, count in Counter(loaded.ignored).most_common(_LARGEST)
+    )
     times = loaded.total_times
     version = "static: it has no versions" if manifest.static else "one version of each namespace, see below"
     rows = [

@@ -107,14 +107,29 @@ def _rows(result: BuildResult) -> Iterator[tuple[Any, ...]]:
     added = [False] * len(totals) if differences is None else differences.added.tolist()
     removed = () if differences is None else differences.removed
     for total, had, new in zip(totals, before, added, strict=True):
-        known = (total.count, None if had == UNKNOWN else had, total.topics_hash)
-        yield *_cells(total.question), *known, _ADDED if new else _PRECOMPUTED, None
+        yield (
+            *_cells(total.question),
+            total.count,
+            None if had == UNKNOWN else had,
+            total.topics_hash,
+            _ADDED if new else _PRECOMPUTED,
+            None,
+        )
     for questions, state in ((removed, _REMOVED), (result.left_out, _LEFT_OUT)):
         for question in questions:
             yield *_cells(question), None, None, "", state, None
     for one in result.refused:
-        cells = (one.namespace, one.mode, one.pattern, _properties(one.properties))
-        yield *cells, None, None, "", _REFUSED, one.reason
+        yield (
+            one.namespace,
+            one.mode,
+            one.pattern,
+            _properties(one.properties),
+            None,
+            None,
+            "",
+            _REFUSED,
+            one.reason,
+        )
 
 
 def _cells(question: CanonicalQuestion) -> tuple[Any, ...]:

@@ -67,13 +67,13 @@ def make_segments(
     )
     if not assignments:
         return StoredSegments()
-    job = _job(assignments, len(questions))
-    results: list[TaskResult] = run_numbered(spark, staging, assignments, make_of_assignment, job)
+    results: list[TaskResult] = run_numbered(
+        spark, staging, assignments, make_of_assignment, _job(assignments, len(questions))
+    )
     whole = [
         segment for result in results if assignments[result.number].groups == 1 for segment in result.segments
     ]
-    parts = joined_parts(assignments, results)
-    whole += _merge(spark, staging, parts, selectors, partitions)
+    whole += _merge(spark, staging, joined_parts(assignments, results), selectors, partitions)
     tallies = tuple(block for result in results for block in result.tallies)
     return StoredSegments(tuple(whole), tallies, tuple(result.seconds for result in results))
 
@@ -164,6 +164,5 @@ def merge_parts(
             for postings in read_postings(pa.py_buffer(block), path)
         ]
         written = merge_postings(made.entry.runs, parts, keys)
-        entry = replace(made.entry, postings=written.entry)
-        puts.add(replace(made, entry=entry), [written])
+        puts.add(replace(made, entry=replace(made.entry, postings=written.entry)), [written])
     return list(puts.finish())

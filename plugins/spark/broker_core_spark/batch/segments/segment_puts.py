@@ -79,8 +79,7 @@ class SegmentPuts:
 
     def finish(self) -> tuple[SegmentResult, ...]:
         """Store all that is left. Gives all segments so far."""
-        files = self._files()
-        new = iter(put_all_verified(self._store, [(written, written.data) for written in files]))
+        new = iter(put_all_verified(self._store, [(written, written.data) for written in self._files()]))
         self.stored += [
             replace(result, new=True in [result.new, *islice(new, len(own))]) for result, own in self._waiting
         ]

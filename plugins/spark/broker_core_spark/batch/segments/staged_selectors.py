@@ -70,8 +70,9 @@ class StagedSelectors:
         """The lines of a place with their keys."""
         if place not in self.places:
             return []
-        lines = store.get_range(self.path, *self.places[place]).splitlines()
-        return [(line_key(line), line) for line in lines]
+        return [
+            (line_key(line), line) for line in store.get_range(self.path, *self.places[place]).splitlines()
+        ]
 
 
 class KeptSelectors:

@@ -241,8 +241,7 @@ def _task(
 
 def blocks_of_runs(runs: Iterable[SortedRun], low: bytes, high: bytes) -> dict[str, tuple[RunBlock, ...]]:
     """The blocks of each run, by its path, that may hold keys from ``low`` to ``high`` (empty: no end)."""
-    blocks = {run.path: tuple(blocks_within(run.blocks, low, high)) for run in runs if run.blocks}
-    return {path: found for path, found in blocks.items() if found}
+    return {run.path: found for run in runs if (found := tuple(blocks_within(run.blocks, low, high)))}
 
 
 def blocks_within(blocks: Sequence[RunBlock], low: bytes, high: bytes) -> Sequence[RunBlock]:

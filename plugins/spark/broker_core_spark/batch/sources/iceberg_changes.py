@@ -65,8 +65,11 @@ def _schema_in(spark: SparkSession, metadata_file: str) -> int | None:
     """The id of the table's schema, ``None`` if it is not known."""
     from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
-    text = spark.read.text(metadata_file, wholetext=True)
-    row = text.select(F.get_json_object("value", "$.current-schema-id").alias("id")).first()
+    row = (
+        spark.read.text(metadata_file, wholetext=True)
+        .select(F.get_json_object("value", "$.current-schema-id").alias("id"))
+        .first()
+    )
     return int(row["id"]) if row and row["id"] else None
 
 

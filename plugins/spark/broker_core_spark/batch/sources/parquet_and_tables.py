@@ -117,8 +117,10 @@ class TableSource(CatalogueSource):
     def _opened(self) -> PinnedTable:
         """The rows, at a version if the table has some."""
         if not isinstance(self.source, str):
-            rows = frame_of("a catalogue", self.source, InvalidCatalogue)
-            found = PinnedTable(rows, unversioned="a DataFrame has no versions")
+            found = PinnedTable(
+                frame_of("a catalogue", self.source, InvalidCatalogue),
+                unversioned="a DataFrame has no versions",
+            )
         elif not is_table_name(self.source):
             rows = self.spark.read.parquet(self.source)
             found = PinnedTable(rows, unversioned="a Parquet file has no versions")

@@ -75,8 +75,10 @@ def pin_column(rows: DataFrame, column: str) -> PinnedTable:
             "times with a zone, are expected"
         )
     value = F.coalesce(number, F.lit(_LEAST))
-    found = rows.agg(F.max(value).alias("greatest")).collect()[0]["greatest"]
-    greatest = _LEAST if found is None else int(found)
+    # Without rows there is no greatest one.
+    greatest = int(
+        rows.agg(F.coalesce(F.max(value), F.lit(_LEAST)).alias("greatest")).collect()[0]["greatest"]
+    )
     head = f"column {hashlib.sha256(column.encode()).hexdigest()[:16]}"
 
     def changed_rows(since: str) -> DataFrame:

@@ -275,7 +275,7 @@ def _parsed(text: bytes, properties: int) -> Iterator[pa.RecordBatch]:
     if not text:
         return
     names = ["name", "namespace", "domain", *(f"p{number}" for number in range(properties))]
-    reader = pyarrow.csv.open_csv(
+    yield from pyarrow.csv.open_csv(
         pa.BufferReader(text),
         read_options=pyarrow.csv.ReadOptions(use_threads=False, block_size=_BLOCK_BYTES, column_names=names),
         parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True),
@@ -286,4 +286,3 @@ def _parsed(text: bytes, properties: int) -> Iterator[pa.RecordBatch]:
             quoted_strings_can_be_null=False,
         ),
     )
-    yield from reader

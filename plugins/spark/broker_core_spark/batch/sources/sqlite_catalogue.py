@@ -54,8 +54,11 @@ class EmbeddedSource(CatalogueSource):
         """The committed state."""
         try:
             with SqliteCatalog(self.path, create=False) as catalog, catalog.state() as state:
-                versions = {str(name): version for name, version in state.versions.items()}
-                yield EmbeddedSnapshot(state, versions, state.catalog_id)
+                yield EmbeddedSnapshot(
+                    state,
+                    {str(name): version for name, version in state.versions.items()},
+                    state.catalog_id,
+                )
         except CatalogError as error:
             raise InvalidCatalogue(str(error)) from error
 

@@ -241,8 +241,11 @@ def _made(master: str | None, conf: dict[str, Any], name: str, said: IO[bytes]) 
         reason = spark_message(error)
         if _STOPPED in reason:
             reason = _logged_reason(_lines(said)) or reason
-        connect = isinstance(error, ImportError) and (master or "").startswith(_CONNECT)
-        advice = ". Spark Connect needs more of PySpark: pip install 'pyspark[connect]'" if connect else ""
+        advice = (
+            ". Spark Connect needs more of PySpark: pip install 'pyspark[connect]'"
+            if isinstance(error, ImportError) and (master or "").startswith(_CONNECT)
+            else ""
+        )
         raise SessionFailed(
             f"Spark does not start at {shown_master(master or 'its master')}: {reason.rstrip('.')}{advice}"
         ) from error
