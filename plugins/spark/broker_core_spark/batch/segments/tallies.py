@@ -102,8 +102,13 @@ def read_tallies(store: Store, blocks: Iterable[TallyBlock]) -> dict[tuple[str, 
 
 def _in_order(store: Store, blocks: Iterable[TallyBlock]) -> Iterator[tuple[tuple[str, str], Array]]:
     """The tallies of blocks in the order of segments. Neighbours in a file are read together."""
-    ordered = sorted(blocks, key=lambda block: (block.order, block.path, block.start))
-    groups = [list(group) for _, group in groupby(ordered, key=lambda block: block.path)]
+    groups = [
+        list(group)
+        for _, group in groupby(
+            sorted(blocks, key=lambda block: (block.order, block.path, block.start)),
+            key=lambda block: block.path,
+        )
+    ]
 
     def read(wanted: list[TallyBlock]) -> list[memoryview]:
         return [*store.get_blocks(wanted[0].path, [(block.start, block.stop, block.crc) for block in wanted])]
