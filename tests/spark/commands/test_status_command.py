@@ -124,6 +124,7 @@ def test_who_built_what_is_published_is_shown(tmp_path: Path, cli: Cli) -> None:
     with begin_build(store) as building:
         building.publish(manifest)
     record = {
+        "generation": manifest.id,
         "builder": {"user": "ann", "host": "host1", "pid": 7},
         "began": "2026-03-01T10:15:00+00:00",
         "seconds": {"total": 2.5},
