@@ -8,11 +8,13 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from broker_core.memory import mapped_memory
 from broker_core.memory.mapped_memory import map_of
 from tests.support.mapped import mapped
 
 
-def test_a_file_that_is_mapped_read_only_is_a_map() -> None:
+def test_a_file_that_is_mapped_read_only_is_a_map(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mapped_memory, "_known", {})  # else the maps of other tests may fill it, and it is emptied
     buffer = mapped(bytes(3 * mmap.PAGESIZE))
     found = map_of(buffer)
     assert found is not None
