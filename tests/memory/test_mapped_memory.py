@@ -14,7 +14,8 @@ from tests.support.mapped import mapped
 
 
 def test_a_file_that_is_mapped_read_only_is_a_map(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mapped_memory, "_known", {})  # else the maps of other tests may fill it, and it is emptied
+    # Else the maps of other tests may fill it, and it is emptied.
+    monkeypatch.setattr(mapped_memory, "_known", {})
     buffer = mapped(bytes(3 * mmap.PAGESIZE))
     found = map_of(buffer)
     assert found is not None
