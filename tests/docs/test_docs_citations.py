@@ -33,7 +33,7 @@ _TEXT = {
 # characters the search for a text takes a twentieth of a try at each of them.
 _PAGE = re.compile(r"docs/(?<![\w-]docs/)(?P<page>[\w/.-]+\.md)(?:#(?P<anchor>[\w-]+))?")
 _NOBODY_HAS = {
-    "a section of a reference": [r"[Rr](?<!\w[Rr])(?i:eferences?) \d"],
+    "a section of a reference": [r"[Rr](?<!\w[Rr])e[f]erences? \d"],
     "a number of a promise": [r"[Pp](?<!\w[Pp])romises? \d"],
     "a design document": [
         r"DESIGN(?<!\wDESIGN)\b",
