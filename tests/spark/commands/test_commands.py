@@ -35,13 +35,14 @@ def test_adding_them_imports_neither_spark_nor_arrow() -> None:
 @pytest.mark.parametrize(
     ("chosen", "pool"), [({}, "system"), ({"ARROW_DEFAULT_MEMORY_POOL": "mimalloc"}, "mimalloc")]
 )
-def test_a_build_takes_memory_from_the_c_library_unless_the_environment_says_otherwise(
+def test_an_increment_takes_memory_from_the_c_library_unless_the_environment_says_otherwise(
     chosen: dict[str, str], pool: str, tmp_path: Path
 ) -> None:
     program = (
         "import sys\n"
         "from broker_core.cli.command_tree import run\n"
-        "code = run(['spark', 'build', '--catalogue', 'none.sqlite', '--patterns', 'none.jsonl', '--out', 'store'])\n"
+        "sources = ['--catalogue', 'none.sqlite', '--patterns', 'none.jsonl']\n"
+        "code = run(['spark', 'build', *sources, '--out', 'store', '--incremental'])\n"
         "import pyarrow\n"
         "print(code, pyarrow.default_memory_pool().backend_name)\n"
     )

@@ -110,10 +110,12 @@ def _of_piece(
         if may_change is not None and place not in may_change:
             yield RunChanges(place, run, none, own, none)
             continue
-        names = EncodedNames.of(*place, []) if run is None else run.names
-        gone, came, before = _moves(place, names, own["key"], changed)
-        properties = tuple(own.columns[1:]) if changed is None else ()
-        yield RunChanges(place, run, gone, own.take(came), before, properties)
+        gone, came, before = _moves(
+            place, EncodedNames.of(*place, []) if run is None else run.names, own["key"], changed
+        )
+        yield RunChanges(
+            place, run, gone, own.take(came), before, tuple(own.columns[1:]) if changed is None else ()
+        )
 
 
 def _rows_by_place(keys: pa.LargeBinaryArray) -> dict[tuple[str, str], tuple[int, int]]:
