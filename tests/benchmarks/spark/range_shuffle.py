@@ -2,8 +2,9 @@
 
 ``runs`` is the batch's own way: sorted runs in the store, of which a task reads its range. ``shuffle`` is Spark's:
 ``repartitionByRange`` and ``sortWithinPartitions`` by the same keys. Both end with the names of a task in memory, in
-order; what the task does with them is the same, and left out. Names come from a Parquet file or an embedded catalogue,
-which Spark cannot read: for its own way they are first written as a Parquet file, in one transaction as in the batch.
+order; what the task does with them is the same, and left out. Names come from a Parquet file by namespace, from one in
+no order, or from an embedded catalogue, which Spark cannot read: for its own way the names are first written as a
+Parquet file, in one transaction as in the batch.
 
 Each way runs in a process of its own, with a Spark session of its own, and is repeated: the least seconds count.
 """
@@ -22,6 +23,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -48,10 +50,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 WAYS: Final = ("runs", "shuffle")
-SOURCES: Final = ("parquet", "sqlite")
+#: A table by namespace, its rows in no order, and an embedded catalogue.
+SOURCES: Final = ("topics.parquet", "unsorted.parquet", "topics.sqlite")
 _GIB: Final = 1024**3
 _TARGET: Final = 8 * 1024 * 1024
 _TURNS: Final = 2
+_ROW_GROUP: Final = 500_000
 _MODULE: Final = "tests.benchmarks.spark.range_shuffle"
 _NAMES: Final = tuple(namespace(number) for number in range(NAMESPACES))
 _KEY: Final = pa.schema([("key", pa.binary())])
@@ -157,7 +161,7 @@ def measure_way(way: str, source: str, topics: int, tasks: int) -> dict[str, Any
             assert all(ordered for _, ordered in said)
     return {
         "way": way,
-        "source": Path(source).suffix[1:],
+        "source": Path(source).name,
         "topics": topics,
         "tasks": len(said),
         "most_names": max(count for count, _ in said),
@@ -174,12 +178,18 @@ def _unchanged(batches: Iterator[Any]) -> Iterator[Any]:
 
 
 def measure(topics: int, tasks: int) -> list[dict[str, Any]]:
-    """Both ways, from both sources."""
+    """Both ways, from all sources."""
     results: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory(prefix="broker-core-bench-shuffle-") as folder:
-        sources = [Path(folder) / f"topics.{kind}" for kind in SOURCES]
+        sources = [Path(folder) / name for name in SOURCES]
         write_catalogue(sources[0], topics)
-        _as_sqlite(sources[0], sources[1])
+        names = pq.read_table(sources[0])
+        in_no_order = np.random.default_rng(3).permutation(len(names))
+        pq.write_table(
+            names.take(pa.array(in_no_order)), sources[1], compression="zstd", row_group_size=_ROW_GROUP
+        )
+        del names, in_no_order
+        _as_sqlite(sources[0], sources[2])
         for source in sources:
             for way in WAYS:
                 command = [sys.executable, "-m", _MODULE, "--way", way, "--source", str(source)]
