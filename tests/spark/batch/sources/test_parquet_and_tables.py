@@ -104,13 +104,18 @@ def test_tables_that_cannot_be_read(spark: SparkSession, tmp_path: Path) -> None
         spark.range(3).createOrReplaceTempView("numbers")
         with pytest.raises(InvalidCatalogue, match=said), TableSource(f"table:{name}", spark).snapshot():
             pass
-    pq.write_table(pa.table({"title": ["x"]}), tmp_path / "other.parquet")
     place = staging_area(tmp_path)
-    with (
-        TableSource(str(tmp_path / "other.parquet"), spark).snapshot() as snapshot,
-        pytest.raises(InvalidCatalogue, match="no column 'name' among title"),
+    for columns, said in (
+        (["title"], "no column 'name' among title"),
+        # Without the error its properties would be passed over.
+        (["name", "Properties"], "no column 'properties' among name, Properties"),
     ):
-        snapshot.read(place)
+        pq.write_table(pa.table({column: ["x"] for column in columns}), tmp_path / "other.parquet")
+        with (
+            TableSource(str(tmp_path / "other.parquet"), spark, "public/default").snapshot() as snapshot,
+            pytest.raises(InvalidCatalogue, match=said),
+        ):
+            snapshot.read(place)
     # An invalid name is not tried again, and the task says what is wrong with it.
     pq.write_table(
         pa.table({"name": ["persistent://a/b/fine", "persistent://a/b"]}), tmp_path / "bad.parquet"

@@ -230,14 +230,21 @@ class TableSnapshot(CatalogueSnapshot):
 
     @property
     def _name_column(self) -> str:
-        """The column of names. Raises :exc:`InvalidCatalogue` without one, and if it or ``namespace`` has no texts."""
+        """The column of names.
+
+        Raises :exc:`InvalidCatalogue` without one, if it or ``namespace`` has no texts, and for ``NAMESPACE`` and other
+        columns in capitals, which would be passed over.
+        """
         from pyspark.sql.types import BinaryType, CharType, NullType, StringType, VarcharType
 
         types = {field.name: field.dataType for field in self._table.rows.schema}
         shown = redacted_source(self._source.address)
         found = next((column for column in ("name", "topic") if column in types), None)
-        if found is None:
-            raise InvalidCatalogue(f"{shown}: no column 'name' among {', '.join(types)[:500]}")
+        missing = {column.lower() for column in types} & {"namespace", "domain", "properties"} - types.keys()
+        if found is None or missing:
+            raise InvalidCatalogue(
+                f"{shown}: no column {min(missing, default='name')!r} among {', '.join(types)[:500]}"
+            )
         for column in (found, "namespace"):
             kind = types.get(column, StringType())
             if not isinstance(kind, StringType | CharType | VarcharType | BinaryType | NullType):
