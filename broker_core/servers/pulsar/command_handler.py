@@ -13,7 +13,6 @@ PING is answered before any limit is looked at.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -27,7 +26,7 @@ from broker_core.pipeline import Pipeline, QuestionText
 from broker_core.servers.admission import FileBudget, RequestSlots
 from broker_core.servers.connection import Awaited, Closing, FrameSender, QuotaJob
 from broker_core.servers.pulsar.client_watchers import ClientWatchers, Watching, WatchJob
-from broker_core.servers.pulsar.handshake import Handshake
+from broker_core.servers.pulsar.handshake import Handshake, announced_message_size
 from broker_core.servers.pulsar.listing_job import (
     OWN_CLIENTS,
     ClientPatterns,
@@ -57,7 +56,7 @@ from broker_core.wire.pulsar import (
     frame_limit,
 )
 
-__all__ = ["PulsarCommandHandler", "PulsarOptions", "PulsarServices", "announced_message_size"]
+__all__ = ["PulsarCommandHandler", "PulsarOptions", "PulsarServices"]
 
 #: A frame to send, a job to do, a wait, the end, or nothing.
 Answered: TypeAlias = bytes | ListingJob | SmallListingJob | LookupJob | WatchJob
@@ -70,9 +69,6 @@ _ELEMENTS: Final = 1000
 
 #: Clients that read frames of any size; an unknown one has the limit. docs/reference/pulsar-behaviour.md#frame-limits
 _WITHOUT_FRAME_LIMIT: Final = ("Pulsar-CPP-", OWN_CLIENTS)
-
-#: Clients whose limit for answers follows CONNECTED, but not that of their producers.
-_FOLLOWS_FRAME: Final = re.compile(r"Pulsar-Go-|Pulsar-Java-v(?:[4-9]|[1-9]\d+)\.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -395,18 +391,6 @@ class PulsarCommandHandler:
             }
         )
     )
-
-
-def announced_message_size(client_version: str, settings: PulsarSettings) -> int:
-    """The ``max_message_size`` of CONNECTED for a client of this version.
-
-    Go and Java from 4 on take it as the limit of answers. C++ and Python have no such limit, and give the value to all
-    producers of the process; older clients of Java to the connection's producers (apache/pulsar#22306).
-    """
-    size = settings.max_message_size
-    if settings.advertise_frame == "auto" and _FOLLOWS_FRAME.match(client_version):
-        return max(size, settings.max_listing)
-    return size
 
 
 def _refuse(command: BaseCommand, message: str) -> bytes | None:

@@ -1,4 +1,5 @@
-"""The authentication of one client: from CONNECT to CONNECTED, and new credentials when the old ones have ended.
+"""The handshake of one client: authentication from CONNECT to CONNECTED, the frame limit that CONNECTED announces, and
+new credentials when the old ones have ended.
 
 docs/reference/pulsar-behaviour.md#authentication
 """
@@ -6,6 +7,7 @@ docs/reference/pulsar-behaviour.md#authentication
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable
 from functools import partial
 from typing import Final
@@ -22,12 +24,15 @@ from broker_core.access import (
 from broker_core.errors import ServerError
 from broker_core.servers.connection import Awaited, Closing, FrameSender
 from broker_core.service import Admission, Admitted, Ended, LiveSession, LoginAttempt, OtherPrincipal
+from broker_core.settings import PulsarSettings
 from broker_core.wire.pulsar import BaseCommand, CommandConnect, commands
 
-__all__ = ["Handshake"]
+__all__ = ["Handshake", "announced_message_size"]
 
 #: Seconds for a client to answer an AUTH_CHALLENGE: it may have to ask for its new token first.
 _ANSWER: Final = 30.0
+#: Clients whose limit for answers follows CONNECTED, but not that of their producers.
+_FOLLOWS_FRAME: Final = re.compile(r"Pulsar-Go-|Pulsar-Java-v(?:[4-9]|[1-9]\d+)\.")
 _FAILED: Final = commands.error(commands.CONNECTION_REQUEST_ID, ServerError.AuthenticationError, FAILED)
 _REFUSED: Final = (AuthenticationFailed, InvalidRoles, OtherPrincipal)
 
@@ -197,6 +202,18 @@ class Handshake:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+
+def announced_message_size(client_version: str, settings: PulsarSettings) -> int:
+    """The ``max_message_size`` of CONNECTED for a client of this version.
+
+    Go and Java from 4 on take it as the limit of answers. C++ and Python have no such limit, and give the value to all
+    producers of the process; older clients of Java to the connection's producers (apache/pulsar#22306).
+    """
+    size = settings.max_message_size
+    if settings.advertise_frame == "auto" and _FOLLOWS_FRAME.match(client_version):
+        return max(size, settings.max_listing)
+    return size
 
 
 def _refusal(error: Exception) -> Closing:

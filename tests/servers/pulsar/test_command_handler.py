@@ -10,7 +10,6 @@ from broker_core.access.asker import Asker
 from broker_core.errors import ServerError
 from broker_core.servers.connection import Closing
 from broker_core.servers.pulsar import PulsarOptions
-from broker_core.servers.pulsar.command_handler import announced_message_size
 from broker_core.servers.pulsar.listing_job import ListingJob
 from broker_core.servers.pulsar.lookup_job import LookupJob
 from broker_core.settings import PulsarSettings
@@ -181,28 +180,6 @@ def test_a_client_that_knows_no_ping_is_left_alone() -> None:
     t.connect("old", protocol_version=0)
     for _ in range(3):
         assert t.handler.tick(quiet=True) is None
-
-
-@pytest.mark.parametrize(
-    ("version", "follows"),
-    [
-        ("Pulsar-Go-v0.19.0", True),
-        ("Pulsar-Java-v4.0.0", True),
-        ("Pulsar-Java-v5.0.0-M1", True),
-        ("Pulsar-Java-v10.1.0", True),
-        ("Pulsar-Java-v3.3.9", False),
-        ("Pulsar-CPP-v4.2.0", False),
-        ("Pulsar-Python-4", False),
-        ("", False),
-    ],
-)
-def test_only_clients_that_read_by_it_are_told_a_larger_frame(version: str, follows: bool) -> None:
-    same = PulsarSettings()
-    assert announced_message_size(version, same) == same.max_message_size
-    auto = PulsarSettings.model_validate({"advertise_frame": "auto", "max_listing": "20MB"})
-    assert announced_message_size(version, auto) == (20 * 1024**2 if follows else auto.max_message_size)
-    small = PulsarSettings.model_validate({"advertise_frame": "auto", "max_listing": "1MB"})
-    assert announced_message_size(version, small) == small.max_message_size
 
 
 @pytest.mark.parametrize(

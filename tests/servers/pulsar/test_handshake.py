@@ -14,7 +14,9 @@ from broker_core.errors import ServerError
 from broker_core.metrics.metrics import Metrics
 from broker_core.servers.connection import Awaited, Closing
 from broker_core.servers.pulsar.command_handler import Reply
+from broker_core.servers.pulsar.handshake import announced_message_size
 from broker_core.service import Admission
+from broker_core.settings import PulsarSettings
 from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.messages.pulsar_api_pb2 import (
     BaseCommand,
@@ -364,3 +366,25 @@ async def test_a_challenge_ends_with_the_connection(monkeypatch: pytest.MonkeyPa
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     assert len(scene.talk.unasked) == 1
+
+
+@pytest.mark.parametrize(
+    ("version", "follows"),
+    [
+        ("Pulsar-Go-v0.19.0", True),
+        ("Pulsar-Java-v4.0.0", True),
+        ("Pulsar-Java-v5.0.0-M1", True),
+        ("Pulsar-Java-v10.1.0", True),
+        ("Pulsar-Java-v3.3.9", False),
+        ("Pulsar-CPP-v4.2.0", False),
+        ("Pulsar-Python-4", False),
+        ("", False),
+    ],
+)
+def test_only_clients_that_read_by_it_are_told_a_larger_frame(version: str, follows: bool) -> None:
+    same = PulsarSettings()
+    assert announced_message_size(version, same) == same.max_message_size
+    auto = PulsarSettings.model_validate({"advertise_frame": "auto", "max_listing": "20MB"})
+    assert announced_message_size(version, auto) == (20 * 1024**2 if follows else auto.max_message_size)
+    small = PulsarSettings.model_validate({"advertise_frame": "auto", "max_listing": "1MB"})
+    assert announced_message_size(version, small) == small.max_message_size
