@@ -136,7 +136,7 @@ async def test_what_building_takes_is_within_what_is_reserved_for_it() -> None:
     shuffled = list(NAMES)
     random.Random(1).shuffle(shuffled)
     column = acceptance.as_column(shuffled)
-    pool = pa.system_memory_pool()
+    pool = pa.proxy_memory_pool(pa.system_memory_pool())  # whose most is that of this test
     before = pa.default_memory_pool()
     pa.set_memory_pool(pool)
     tracemalloc.start()
