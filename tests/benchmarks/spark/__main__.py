@@ -101,6 +101,8 @@ def _measure(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
             results["increments"] = increments.measure(
                 spark, catalogue, patterns, folder, segment_bytes=size, partitions=options.partitions
             )
+    if options.increments:
+        results["increments"] += increments.measure_commands(folder)
     return results
 
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import random
+import subprocess
+import sys
 from pathlib import Path
+from statistics import mean
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -15,15 +19,21 @@ from broker_core_spark.batch.job import BuildResult, build
 from broker_core_spark.batch.publish_gates import PublishGates
 from tests.benchmarks.progress import say
 from tests.benchmarks.spark import swaps
+from tests.benchmarks.spark.catalogue import pattern_rows, write_catalogue, write_patterns
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["measure"]
+__all__ = ["measure", "measure_commands"]
 
 Row = dict[str, Any]
+#: The topics and the patterns that the goals of increments are for.
+_TOPICS: Final = 1_000_000
+_PATTERNS: Final = 1000
 #: Changed topics, and the goal of the increment's stage ``segments`` as a share of a full build's.
 _CHANGES: Final = {1: 0.10, 10: 0.15, 1000: 0.35}
+#: Each command is run after so many changes.
+_TURNS: Final = 2
 #: Changed topics that are all in a tenth of the names.
 _NEIGHBOURS: Final = 100
 #: The goals of the bytes and of the processor time of a swap after spread changes, and after changes in a tenth of the
@@ -33,7 +43,10 @@ _SWAP_OF_NEIGHBOURS: Final = 0.15
 
 
 def measure(spark: SparkSession, catalogue: Path, patterns: Path, folder: Path, **options: Any) -> list[Row]:
-    """The rows of :mod:`.goals`. The Parquet file ``catalogue`` is changed. ``options`` are those of all builds."""
+    """The rows of :mod:`.goals`. The Parquet file ``catalogue`` is changed. ``options`` are those of all builds.
+
+    Swaps have goals. Those of increments are for other sizes: see :func:`measure_commands`.
+    """
 
     def built(store: str, *, incremental: bool) -> BuildResult:
         return build(
@@ -50,21 +63,17 @@ def measure(spark: SparkSession, catalogue: Path, patterns: Path, folder: Path, 
     pick = random.Random(1)
     full = result = built("increments", incremental=False)
     seconds = full.seconds["segments"]
-    rows.append({"what": "a full build's stage segments", "value": seconds, "unit": "s"})
-    spread = [
-        (f"{changed:,} spread changes", changed, 1.0, goal, _SWAP) for changed, goal in _CHANGES.items()
-    ]
-    near = ("changes in a tenth of the names", _NEIGHBOURS, 0.1, None, _SWAP_OF_NEIGHBOURS)
+    topics = full.manifest.topics
+    rows.append({"what": f"a full build's stage segments, {topics:,} topics", "value": seconds, "unit": "s"})
+    spread = [(f"{changed:,} spread changes", changed, 1.0, _SWAP) for changed in _CHANGES]
+    near = ("changes in a tenth of the names", _NEIGHBOURS, 0.1, _SWAP_OF_NEIGHBOURS)
     made: dict[str, tuple[str, float]] = {}
-    for what, changed, part, goal, swap in (*spread, near):
+    for what, changed, part, swap in (*spread, near):
         say(f"an increment after {what}")
         _change(catalogue, changed, pick, part)
         result = built("increments", incremental=True)
         share = result.seconds["segments"] / seconds
-        rows.append(
-            {"what": f"an increment after {what}: its share of that", "value": share, "unit": ""}
-            | ({} if goal is None else {"at_most": goal})
-        )
+        rows.append({"what": f"an increment after {what}: its share of that", "value": share, "unit": ""})
         made[what] = (result.generation, swap)
     say("swaps")
     rows += swaps.measure(folder / "increments", folder, full.generation, made)
@@ -77,6 +86,40 @@ def measure(spark: SparkSession, catalogue: Path, patterns: Path, folder: Path, 
             "at_least": 1,
         }
     )
+    return rows
+
+
+def measure_commands(folder: Path, topics: int = _TOPICS, patterns: int = _PATTERNS) -> list[Row]:
+    """Increments by ``broker-core spark build --incremental``, each a process, as an operator runs them."""
+    catalogue, questions = folder / "command.parquet", folder / "command.jsonl"
+    write_catalogue(catalogue, topics)
+    write_patterns(questions, pattern_rows(patterns))
+
+    def seconds(*options: str) -> float:
+        command = [str(Path(sys.executable).with_name("broker-core")), "spark", "build", "--allow-shrink"]
+        command += [
+            "--catalogue",
+            str(catalogue),
+            "--patterns",
+            str(questions),
+            "--out",
+            str(folder / "commands"),
+        ]
+        done = subprocess.run([*command, *options], check=True, capture_output=True, text=True)
+        return float(json.loads(done.stdout.splitlines()[-1])["seconds"]["segments"])
+
+    whole = mean([seconds(), seconds()])
+    size = f"{topics:,} topics x {patterns:,} patterns"
+    rows: list[Row] = [{"what": f"stage segments of a command, {size}", "value": whole, "unit": "s"}]
+    pick = random.Random(1)
+    for changed, goal in _CHANGES.items():
+        say(f"an incremental command after {changed:,} spread changes")
+        shares = []
+        for _ in range(_TURNS):
+            _change(catalogue, changed, pick)
+            shares.append(seconds("--incremental") / whole)
+        what = f"an incremental one after {changed:,} spread changes: its share"
+        rows.append({"what": what, "value": mean(shares), "unit": "", "at_most": goal})
     return rows
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -275,8 +274,6 @@ def build(
 
     # The imports take a second or two: a signal may come in them.
     with ended_by_signals("spark build", published, cleanup=clean_up):
-        import pyarrow as pa
-
         from broker_core_spark.batch import (
             OutputFailed,
             PublishGates,
@@ -288,10 +285,6 @@ def build(
         from broker_core_spark.batch import build as build_generation
         from broker_core_spark.store import BuildRun, open_store
 
-        # Arrow's own allocator takes memory in pages of 2 MiB, which a new process gets slowly, and an increment ends
-        # before it uses much of it again. Workers of a full build do, and need a quarter more memory without it.
-        if incremental and "ARROW_DEFAULT_MEMORY_POOL" not in os.environ:
-            pa.set_memory_pool(pa.system_memory_pool())
         options = chosen_options(out, store_options)
         result: BuildResult | None = None
         try:

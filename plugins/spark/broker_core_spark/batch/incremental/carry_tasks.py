@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import os
 import uuid
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
+import pyarrow as pa
 
 from broker_core_spark.batch.incremental.carry_segments import carry_segments
 from broker_core_spark.batch.incremental.changed_names import NameChanges
@@ -117,9 +119,23 @@ def keep_segments(
             }
         )
     sizes = [entry.size for number in numbers for entry in stretches[number]]
-    job = SparkJob("carry segments over", {"segments": len(sizes), "questions": len(questions)}, sum(sizes))
-    little = math.inf if partitions else sum(work)
-    results: list[StoredSegments] = run_numbered(spark, staging, work_of, keep_share, job, seconds=little)
+    pool = pa.default_memory_pool()
+    # Arrow's own allocator takes memory in pages of 2 MiB, which a new process gets slowly, and an increment ends
+    # before it uses much of it again. Workers of a full build do, and need a quarter more memory without it.
+    pa.set_memory_pool(pool if "ARROW_DEFAULT_MEMORY_POOL" in os.environ else pa.system_memory_pool())
+    try:
+        results: list[StoredSegments] = run_numbered(
+            spark,
+            staging,
+            work_of,
+            keep_share,
+            SparkJob(
+                "carry segments over", {"segments": len(sizes), "questions": len(questions)}, sum(sizes)
+            ),
+            seconds=math.inf if partitions else sum(work),
+        )
+    finally:
+        pa.set_memory_pool(pool)
     return StoredSegments(
         tuple(segment for result in results for segment in result.segments),
         tuple(block for result in results for block in result.tallies),
