@@ -19,7 +19,10 @@ from tests.support.narrowed import present
 def test_each_figure_is_measured(tmp_path: Path) -> None:
     figures, memory = measure(tmp_path / "run", 10_000, 1)
     assert {"Metadata v13 of all", "names only", "Metadata v13 by id"} <= figures.keys()
-    assert all(figure.ours is not None and figure.cpu > 0 for figure in figures.values())
+    assert all(figure.ours is not None for figure in figures.values())
+    assert any(
+        figure.cpu > 0 for figure in figures.values()
+    )  # in ticks of the system, of which some take none
     assert memory > 0
 
 

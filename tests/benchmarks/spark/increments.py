@@ -105,7 +105,7 @@ def measure_commands(folder: Path, topics: int = _TOPICS, patterns: int = _PATTE
             "--out",
             str(folder / "commands"),
         ]
-        done = subprocess.run([*command, *options], check=True, capture_output=True, text=True)
+        done = subprocess.run([*command, *options], check=True, stdout=subprocess.PIPE, text=True)
         return float(json.loads(done.stdout.splitlines()[-1])["seconds"]["segments"])
 
     whole = mean([seconds(), seconds()])
@@ -124,7 +124,7 @@ def measure_commands(folder: Path, topics: int = _TOPICS, patterns: int = _PATTE
 
 
 def _change(catalogue: Path, count: int, pick: random.Random, part: float = 1.0) -> None:
-    """Rename so many topics: half of ``count`` changed names go, and as many come; of one only the new one is.
+    """Change so many topics: half of ``count`` names go, and as many come at other places; of one only the new one is.
 
     They are among neighbours in the order of names, which are this ``part`` of all.
     """
@@ -132,12 +132,13 @@ def _change(catalogue: Path, count: int, pick: random.Random, part: float = 1.0)
     order = pc.sort_indices(table["name"]).to_numpy()
     among = int(len(table) * part)
     low = pick.randrange(len(table) - among + 1)
-    rows = np.sort(order[low + np.array(pick.sample(range(among), max(1, count // 2)))])
+    half = max(1, count // 2)
+    rows = order[low + np.array(pick.sample(range(among), 2 * half))]
     stays = np.ones(len(table), bool)
-    stays[rows if count > 1 else []] = False
+    stays[rows[:half] if count > 1 else []] = False
     position = table.column_names.index("name")
     field = table.schema.field(position)
-    own = table.take(pa.array(rows))
+    own = table.take(pa.array(np.sort(rows[half:])))
     text = pa.large_string()
     words = (
         own.column(position).cast(text),

@@ -18,7 +18,7 @@ from broker_core_spark.store import Store, open_store
 __all__ = ["measure"]
 
 Row = dict[str, Any]
-#: Each swap is made so many times: a broker draws at random which kept segments it verifies again.
+#: Each load and each swap is made so many times: a broker draws at random which kept segments it verifies again.
 _SWAPS: Final = 5
 
 
@@ -68,15 +68,15 @@ def _loaded_and_swapped(store: Path, folder: Path, ids: Sequence[str]) -> list[t
     """The bytes that are read, and the seconds that processors work, for the first generation and for each swap."""
     keep_freed_memory()  # as a broker does
     counted = _Counted(open_store(str(store)))
-    latest, *first = _opened(counted, folder, ids[0], None, 0)
-    figures = [(first[0], first[1])]
-    for generation in ids[1:]:
-        before, swaps = latest, []
+    latest: Generation | None = None
+    figures: list[tuple[float, float]] = []
+    for generation in ids:
+        before, opened = latest, []
         for seed in range(_SWAPS):
             latest = before  # lets the last one go: a broker holds two generations at a time
-            latest, *swap = _opened(counted, folder, generation, before, seed)
-            swaps.append(swap)
-        figures.append((mean(read for read, _ in swaps), mean(worked for _, worked in swaps)))
+            latest, *figure = _opened(counted, folder, generation, before, seed)
+            opened.append(figure)
+        figures.append((mean(read for read, _ in opened), mean(worked for _, worked in opened)))
     return figures
 
 

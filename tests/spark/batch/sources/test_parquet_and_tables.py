@@ -105,17 +105,12 @@ def test_tables_that_cannot_be_read(spark: SparkSession, tmp_path: Path) -> None
         with pytest.raises(InvalidCatalogue, match=said), TableSource(f"table:{name}", spark).snapshot():
             pass
     place = staging_area(tmp_path)
-    for columns, said in (
-        (["title"], "no column 'name' among title"),
-        # Without the error its properties would be passed over.
-        (["name", "Properties"], "no column 'properties' among name, Properties"),
+    pq.write_table(pa.table({"title": ["x"]}), tmp_path / "other.parquet")
+    with (
+        TableSource(str(tmp_path / "other.parquet"), spark).snapshot() as snapshot,
+        pytest.raises(InvalidCatalogue, match="no column 'name' among title"),
     ):
-        pq.write_table(pa.table({column: ["x"] for column in columns}), tmp_path / "other.parquet")
-        with (
-            TableSource(str(tmp_path / "other.parquet"), spark, "public/default").snapshot() as snapshot,
-            pytest.raises(InvalidCatalogue, match=said),
-        ):
-            snapshot.read(place)
+        snapshot.read(place)
     # An invalid name is not tried again, and the task says what is wrong with it.
     pq.write_table(
         pa.table({"name": ["persistent://a/b/fine", "persistent://a/b"]}), tmp_path / "bad.parquet"
@@ -125,6 +120,38 @@ def test_tables_that_cannot_be_read(spark: SparkSession, tmp_path: Path) -> None
         pytest.raises(InvalidCatalogue, match="expected domain"),
     ):
         snapshot.read(place)
+
+
+def test_a_column_in_capitals_is_refused_if_it_would_be_passed_over(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    table = {"name": ["t"], "Domain": ["non-persistent"], "PROPERTIES": ['{"region": "eu"}']}
+    frame = spark.createDataFrame(pa.table(table))
+    for keys, columns, said in (
+        ((), ["name", "Domain"], "the column 'Domain' is not read: it would have to be 'domain'"),
+        (("region",), ["name", "PROPERTIES"], "'PROPERTIES' is not read"),
+        ((), ["name", "PROPERTIES"], None),  # nothing is selected by properties
+    ):
+        place = replace(staging_area(tmp_path), property_keys=keys)
+        with TableSource(frame.select(*columns), spark, "a/b").snapshot() as snapshot:
+            if said is None:
+                assert sum(sum(run.names.values()) for run in snapshot.read(place)) == 1
+            else:
+                with pytest.raises(InvalidCatalogue, match=said):
+                    snapshot.read(place)
+    full = spark.createDataFrame(pa.table({"name": ["persistent://a/b/t"], "Namespace": ["of Kubernetes"]}))
+    with TableSource(full, spark).snapshot() as snapshot:
+        assert sum(sum(run.names.values()) for run in snapshot.read(staging_area(tmp_path))) == 1
+
+
+@pytest.mark.parametrize("column", ["deleted", "DELETED"])
+def test_deleted_rows_of_a_column_of_versions_are_left_out(
+    column: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    names = [f"persistent://a/b/{name}" for name in ("here", "gone")]
+    frame = spark.createDataFrame(pa.table({"name": names, column: [False, True], "v": [1, 2]}))
+    with TableSource(frame, spark, versions="v").snapshot() as snapshot:
+        assert sum(sum(run.names.values()) for run in snapshot.read(staging_area(tmp_path))) == 1
 
 
 def test_what_spark_cannot_read_is_an_error_of_the_catalogue(spark: SparkSession, tmp_path: Path) -> None:

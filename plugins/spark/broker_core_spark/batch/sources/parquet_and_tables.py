@@ -158,8 +158,9 @@ class TableSnapshot(CatalogueSnapshot):
     def _made_by(self) -> str:
         # With another default namespace or condition, the same rows are other topics.
         where = self._source.where
-        condition = "" if where is None else f"?{hashlib.sha256(where.encode()).hexdigest()[:16]}"
-        return (self._source.namespace or "") + condition
+        return (self._source.namespace or "") + (
+            "" if where is None else f"?{hashlib.sha256(where.encode()).hexdigest()[:16]}"
+        )
 
     def read(self, staging: StagingArea) -> list[SortedRun]:
         work = partial(_ingest, staging, self._source.namespace, self._name_column)
@@ -230,21 +231,14 @@ class TableSnapshot(CatalogueSnapshot):
 
     @property
     def _name_column(self) -> str:
-        """The column of names.
-
-        Raises :exc:`InvalidCatalogue` without one, if it or ``namespace`` has no texts, and for ``NAMESPACE`` and other
-        columns in capitals, which would be passed over.
-        """
+        """The column of names. Raises :exc:`InvalidCatalogue` without one, and if it or ``namespace`` has no texts."""
         from pyspark.sql.types import BinaryType, CharType, NullType, StringType, VarcharType
 
         types = {field.name: field.dataType for field in self._table.rows.schema}
         shown = redacted_source(self._source.address)
         found = next((column for column in ("name", "topic") if column in types), None)
-        missing = {column.lower() for column in types} & {"namespace", "domain", "properties"} - types.keys()
-        if found is None or missing:
-            raise InvalidCatalogue(
-                f"{shown}: no column {min(missing, default='name')!r} among {', '.join(types)[:500]}"
-            )
+        if found is None:
+            raise InvalidCatalogue(f"{shown}: no column 'name' among {', '.join(types)[:500]}")
         for column in (found, "namespace"):
             kind = types.get(column, StringType())
             if not isinstance(kind, StringType | CharType | VarcharType | BinaryType | NullType):
@@ -276,25 +270,38 @@ class TableSnapshot(CatalogueSnapshot):
         )
 
     def _selected(self, frame: DataFrame, property_keys: Sequence[str], *more: str) -> DataFrame:
-        """``name``, ``namespace``, ``domain``, ``more`` columns, and a column for each selecting property."""
-        from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
-        from pyspark.sql.types import MapType, StringType, StructType
+        """``name``, ``namespace``, ``domain``, ``more`` columns, and a column for each selecting property.
 
-        text = StringType()
+        Raises :exc:`InvalidCatalogue` for ``NAMESPACE`` and other columns in capitals that would be passed over.
+        """
+        from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+        from pyspark.sql.types import MapType, StructType
+
         types = {field.name: field.dataType for field in self._table.rows.schema}
+        # Without a namespace all names are full.
+        needed = ("properties",) * bool(property_keys) + ("namespace", "domain") * (
+            self._source.namespace is not None or "namespace" in types
+        )
+        for column in types:
+            if column.lower() in needed and column.lower() not in types:
+                raise InvalidCatalogue(
+                    f"{redacted_source(self._source.address)}: the column {column!r:.100} is not read: "
+                    f"it would have to be {column.lower()!r}"
+                )
         wanted: list[Column | str] = [F.col(self._name_column).alias("name")]
         for column in ("namespace", "domain"):
             value = F.col(column) if column in types else F.lit(None)
-            wanted.append(value.cast(text).alias(column))
+            wanted.append(value.cast("string").alias(column))
         wanted += more
         kind = types.get("properties")
-        properties = F.col("properties")
         if property_keys and not isinstance(kind, MapType | StructType | None):
             # The JSON text is parsed when it is staged.
-            return frame.select(*wanted, properties.cast(text).alias(_JSON))
+            return frame.select(*wanted, F.col("properties").cast("string").alias(_JSON))
         for number, key in enumerate(property_keys):
             has = isinstance(kind, MapType) or (isinstance(kind, StructType) and key in kind.names)
-            wanted.append((properties[key] if has else F.lit(None)).cast(text).alias(f"p{number}"))
+            wanted.append(
+                (F.col("properties")[key] if has else F.lit(None)).cast("string").alias(f"p{number}")
+            )
         return frame.select(*wanted)
 
 

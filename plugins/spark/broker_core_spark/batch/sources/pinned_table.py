@@ -90,5 +90,8 @@ def pin_column(rows: DataFrame, column: str) -> PinnedTable:
         return rows.where(value > int(before)).withColumn(CHANGE, F.lit("insert"))
 
     # Rows that others change meanwhile are among those of the next time, too.
-    here = rows.where(f"NOT coalesce({_DELETED}, false)") if _DELETED in rows.columns else rows
+    # Spark takes DELETED for the column too.
+    here = (
+        rows.where(f"NOT coalesce({_DELETED}, false)") if _DELETED in map(str.lower, rows.columns) else rows
+    )
     return PinnedTable(here, f"{head} {greatest}", changed_rows)
