@@ -31,7 +31,7 @@ __all__ = ["Handshake", "announced_message_size"]
 
 #: Seconds for a client to answer an AUTH_CHALLENGE: it may have to ask for its new token first.
 _ANSWER: Final = 30.0
-#: Clients whose limit for answers follows CONNECTED, but not that of their producers.
+#: Versions of clients that take the limit of CONNECTED for answers only, not for their producers.
 _FOLLOWS_FRAME: Final = re.compile(r"Pulsar-Go-|Pulsar-Java-v(?:[4-9]|[1-9]\d+)\.")
 _FAILED: Final = commands.error(commands.CONNECTION_REQUEST_ID, ServerError.AuthenticationError, FAILED)
 _REFUSED: Final = (AuthenticationFailed, InvalidRoles, OtherPrincipal)

@@ -104,8 +104,8 @@ def test_tables_that_cannot_be_read(spark: SparkSession, tmp_path: Path) -> None
         spark.range(3).createOrReplaceTempView("numbers")
         with pytest.raises(InvalidCatalogue, match=said), TableSource(f"table:{name}", spark).snapshot():
             pass
-    place = staging_area(tmp_path)
     pq.write_table(pa.table({"title": ["x"]}), tmp_path / "other.parquet")
+    place = staging_area(tmp_path)
     with (
         TableSource(str(tmp_path / "other.parquet"), spark).snapshot() as snapshot,
         pytest.raises(InvalidCatalogue, match="no column 'name' among title"),
