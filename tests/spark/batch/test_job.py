@@ -338,5 +338,15 @@ def test_frames_in_and_frames_out(spark: SparkSession, tmp_path: Path) -> None:
     assert again.generation == result.generation
     with pytest.raises(InvalidCatalogue, match="DataFrame: no column 'name' among title"):
         build(spark, catalogue=spark.createDataFrame(pa.table({"title": ["x"]})), **given)
+    with pytest.raises(
+        InvalidCatalogue, match=r"local name without a namespace.*\(columns: name, properties\)"
+    ):
+        build(spark, catalogue=shuffled.drop("namespace"), property_keys=["k"], **given)
+    # Other columns are ignored, so a misspelt one shows in the answers alone.
+    by_property = pa.table({"namespace": ["a/b"], "properties": ['{"k": "v"}']})
+    asked = {**given, "patterns": spark.createDataFrame(by_property), "property_keys": ["k"]}
+    assert build(spark, catalogue=shuffled, **asked).notes == ()
+    (note,) = build(spark, catalogue=shuffled.withColumnRenamed("properties", "props"), **asked).notes
+    assert note.startswith("empty: 1 question by the property 'k' and not a topic")
     with pytest.raises(InvalidPatterns, match="DataFrame: the table has no column 'namespace'"):
         build(spark, catalogue=shuffled, **{**given, "patterns": shuffled.select("name")})

@@ -43,7 +43,7 @@ from broker_core_spark.batch.publish_gates import (
 )
 from broker_core_spark.batch.questions.learned_questions import kept_rows, leave_learned, oldest_kept
 from broker_core_spark.batch.questions.load_questions import LoadedQuestions, load_questions
-from broker_core_spark.batch.reports.build_notes import build_notes
+from broker_core_spark.batch.reports.build_notes import build_notes, empty_property_notes
 from broker_core_spark.batch.segments.make_segments import make_segments
 from broker_core_spark.batch.segments.question_totals import question_totals
 from broker_core_spark.batch.segments.segment_puts import StoredSegments
@@ -234,6 +234,7 @@ def build(
                     spark, place, staging, runs, questions, partitions, reuse.anew if reuse else None
                 )
                 totals = question_totals(questions, read_tallies(place, [*made.tallies, *kept.tallies]))
+            notes += empty_property_notes(totals)
             with timed("publish"):
                 segments = [segment.entry for segment in (*made.segments, *kept.segments)]
                 check_topics(gates, had, loaded, segments, notes)

@@ -95,7 +95,7 @@ def build(
             "--largest-segment",
             min=1024 * 1024,
             metavar="BYTES",
-            help="Names of a segment at most, in bytes; half of it on average. A changed topic makes its segment anew.",
+            help="Names of a segment at most, in bytes; half of it on average.",
             show_default=True,
         ),
     ] = 16 * 1024 * 1024,
@@ -246,7 +246,7 @@ def build(
         bool,
         typer.Option(
             "--incremental/--full",
-            help="Keep the segments of the last generation that would come out the same.",
+            help="Match new and changed names alone, and carry the rest of the last generation over.",
         ),
     ] = False,
     master: MasterOption = None,

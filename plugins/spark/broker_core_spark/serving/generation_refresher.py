@@ -213,8 +213,9 @@ class GenerationRefresher:
         if generation is not None:
             self._checked("failed")
         self._tries += 1
-        wait = min(self._settings.refresh * 2 ** min(self._tries, 20), _LONGEST_WAIT)
-        self._not_before = time.monotonic() + wait
+        self._not_before = time.monotonic() + min(
+            self._settings.refresh * 2 ** min(self._tries, 20), _LONGEST_WAIT
+        )
         which = "what is published" if generation is None else f"generation {generation}"
         refused = RefusedGeneration(generation, reason)
         if refused != self.refused:

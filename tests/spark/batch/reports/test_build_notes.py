@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from broker_core_spark.batch.questions.load_questions import questions_of_rows
-from broker_core_spark.batch.reports.build_notes import build_notes
+from broker_core_spark.batch.reports.build_notes import build_notes, empty_property_notes
+from broker_core_spark.batch.segments.question_totals import QuestionTotals
 
 
 def test_a_build_that_took_everything_has_none() -> None:
@@ -30,3 +33,20 @@ def test_many_refused_patterns_are_counted() -> None:
         "left out: 2 questions of a/none ...: the catalogue has no such namespace",
     )
     assert len(notes) == 2 + 20 + 4
+
+
+def test_a_property_whose_questions_are_all_empty_is_named() -> None:
+    loaded = questions_of_rows(
+        [
+            ("here", {"namespace": "a/b", "properties": properties})
+            for properties in ({}, {"zone": "1"}, {"team": "x"}, {"team": "x", "zone": "2"}, {"team": "y"})
+        ],
+        property_keys=["team", "zone"],
+    )
+    has_topics = [
+        dict(one.selector.properties) in ({}, {"team": "y"}) for one in loaded.questions
+    ]  # a question without properties says nothing about them
+    totals = QuestionTotals(loaded.questions, np.array(has_topics, np.int64), np.zeros(5, np.uint32))
+    (note,) = empty_property_notes(totals)
+    assert note.startswith("empty: 2 questions by the property 'zone' and not a topic")
+    assert empty_property_notes(QuestionTotals(loaded.questions, np.ones(5, np.int64), totals.crcs)) == ()

@@ -35,10 +35,6 @@ _KEYED: Final = 16_384
 _COMPARED: Final = 1024
 
 
-def _no_names() -> pa.RecordBatch:
-    return keyed_names(pa.array([], pa.large_binary()))
-
-
 @dataclass(frozen=True, slots=True)
 class NameChanges:
     """The staged names of a stretch, in order, each once: those with ``keys``, which may have changed, or all of them.
@@ -48,7 +44,7 @@ class NameChanges:
     """
 
     keys: tuple[bytes, ...] | None = ()
-    staged: pa.RecordBatch = field(default_factory=_no_names)
+    staged: pa.RecordBatch = field(default_factory=lambda: keyed_names(pa.array([], pa.large_binary())))
     twice: int = 0
     digest: str = ""
     before: str = ""

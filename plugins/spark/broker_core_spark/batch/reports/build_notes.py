@@ -8,9 +8,10 @@ from typing import Final
 
 from broker_core.quantities import counted
 from broker_core_spark.batch.questions.load_questions import LoadedQuestions
+from broker_core_spark.batch.segments.question_totals import QuestionTotals
 from broker_core_spark.format import CanonicalQuestion
 
-__all__ = ["build_notes"]
+__all__ = ["build_notes", "empty_property_notes"]
 
 #: Refused patterns and ignored properties that have a line of their own.
 _SHOWN: Final = 20
@@ -49,3 +50,21 @@ def build_notes(
             "catalogue has no such namespace"
         )
     return tuple(notes)
+
+
+def empty_property_notes(totals: QuestionTotals) -> tuple[str, ...]:
+    """A note on each selecting property whose questions all match no topic.
+
+    The catalogue may call it by another name, or keep properties in another column: then all answers are empty.
+    """
+    counts = [
+        (key, count)
+        for question, count in zip(totals.questions, totals.counts.tolist(), strict=True)
+        for key, _ in question.selector.properties
+    ]
+    found = {key for key, count in counts if count}
+    return tuple(
+        f"empty: {counted(asked, 'question')} by the property {key[:200]!r} and not a topic: is it in the catalogue, "
+        "written like this (in a table under the column 'properties')?"
+        for key, asked in Counter(key for key, _ in counts if key not in found).items()
+    )

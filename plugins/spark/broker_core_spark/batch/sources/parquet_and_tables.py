@@ -259,7 +259,9 @@ class TableSnapshot(CatalogueSnapshot):
             rows = self._table.rows.select(name.cast("string").alias("name")).head(1)
             shown = rows[0]["name"] if rows else None
             if shown is not None and "/" not in shown:  # not one would be in a namespace
-                raise InvalidCatalogue(without_namespace(shown))
+                raise InvalidCatalogue(
+                    f"{without_namespace(shown)} (columns: {', '.join(self._table.rows.columns)[:500]})"
+                )
         return frame.filter(
             in_namespaces(
                 name,

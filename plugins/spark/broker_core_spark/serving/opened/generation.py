@@ -209,12 +209,14 @@ class Generation:
         if whole["kind"] == KIND_RANGE:
             first = base + int(whole["first"])
             select = partial(listing.range, first, first + count)
-            answer = PrecomputedAnswer(select, count, topics_hash, int(whole["joined"]))
-            return self._ranges.put_first(line, answer, size)
+            return self._ranges.put_first(
+                line, PrecomputedAnswer(select, count, topics_hash, int(whole["joined"])), size
+            )
         select = partial(_rows, listing, low, runs, question.selector.key)
         work = int(whole["joined"]) + _RUN_BYTES * sum(map(len, runs))
-        answer = PrecomputedAnswer(select, count, topics_hash, work)
-        return self._answers.put_first(line, answer, size + 4 * count)
+        return self._answers.put_first(
+            line, PrecomputedAnswer(select, count, topics_hash, work), size + 4 * count
+        )
 
     def _listing(
         self, question: CanonicalQuestion, low: int, runs: Sequence[Sequence[tuple[int, StoredPostings]]]
