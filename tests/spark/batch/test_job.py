@@ -347,6 +347,6 @@ def test_frames_in_and_frames_out(spark: SparkSession, tmp_path: Path) -> None:
     asked = {**given, "patterns": spark.createDataFrame(by_property), "property_keys": ["k"]}
     assert build(spark, catalogue=shuffled, **asked).notes == ()
     (note,) = build(spark, catalogue=shuffled.withColumnRenamed("properties", "props"), **asked).notes
-    assert note.startswith("empty: 1 question by the property 'k' and not a topic")
+    assert note.startswith("empty: 1 question by the property 'k' without a topic")
     with pytest.raises(InvalidPatterns, match="DataFrame: the table has no column 'namespace'"):
         build(spark, catalogue=shuffled, **{**given, "patterns": shuffled.select("name")})

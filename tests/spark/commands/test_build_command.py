@@ -289,8 +289,9 @@ def test_a_closed_gate_says_what_was_refused_and_left_out(
         for name in ("orders-0", "orders-1", "orders-2"):
             catalog.delete(TopicName.parse(f"persistent://a/b/{name}"))
     assert run(more) == 3  # of topics, after the match
-    *again, gate = capsys.readouterr().err.splitlines()
+    *again, empty, gate = capsys.readouterr().err.splitlines()
     assert again == notes
+    assert "empty: 1 question by the property 'region' without a topic" in empty
     assert "1 topic in the namespaces" in gate
     assert gate.endswith("The published generation stays; --allow-shrink publishes it")
 

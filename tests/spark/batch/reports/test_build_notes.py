@@ -48,5 +48,5 @@ def test_a_property_whose_questions_are_all_empty_is_named() -> None:
     ]  # a question without properties says nothing about them
     totals = QuestionTotals(loaded.questions, np.array(has_topics, np.int64), np.zeros(5, np.uint32))
     (note,) = empty_property_notes(totals)
-    assert note.startswith("empty: 2 questions by the property 'zone' and not a topic")
+    assert note.startswith("empty: 2 questions by the property 'zone' without a topic")
     assert empty_property_notes(QuestionTotals(loaded.questions, np.ones(5, np.int64), totals.crcs)) == ()

@@ -64,7 +64,7 @@ def empty_property_notes(totals: QuestionTotals) -> tuple[str, ...]:
     ]
     found = {key for key, count in counts if count}
     return tuple(
-        f"empty: {counted(asked, 'question')} by the property {key[:200]!r} and not a topic: is it in the catalogue, "
+        f"empty: {counted(number, 'question')} by the property {key[:200]!r} without a topic: is it in the catalogue, "
         "written like this (in a table under the column 'properties')?"
-        for key, asked in Counter(key for key, _ in counts if key not in found).items()
+        for key, number in Counter(key for key, _ in counts if key not in found).items()
     )
