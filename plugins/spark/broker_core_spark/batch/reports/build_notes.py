@@ -53,7 +53,7 @@ def build_notes(
 
 
 def empty_property_notes(totals: QuestionTotals) -> tuple[str, ...]:
-    """A note on each selecting property whose questions all match no topic.
+    """Notes on selecting properties by which no question finds a topic, one for each property.
 
     The catalogue may call it by another name, or keep properties in another column: then all answers are empty.
     """
