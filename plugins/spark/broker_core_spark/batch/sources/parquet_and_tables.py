@@ -280,15 +280,14 @@ class TableSnapshot(CatalogueSnapshot):
         from pyspark.sql.types import MapType, StructType
 
         types = {field.name: field.dataType for field in self._table.rows.schema}
-        # Without a namespace all names are full.
-        needed = ("properties",) * bool(property_keys) + ("namespace", "domain") * (
-            self._source.namespace is not None or "namespace" in types
-        )
+        needed = {"properties"} if property_keys else set[str]()
+        if self._source.namespace is not None or "namespace" in types:  # else all names are full
+            needed |= {"namespace", "domain"}
         for column in types:
-            if column.lower() in needed and column.lower() not in types:
+            if column.lower() in needed.difference(types):
                 raise InvalidCatalogue(
                     f"{redacted_source(self._source.address)}: the column {column!r:.100} is not read: "
-                    f"it would have to be {column.lower()!r}"
+                    f"names of columns are case-sensitive, so it would have to be {column.lower()!r}"
                 )
         wanted: list[Column | str] = [F.col(self._name_column).alias("name")]
         for column in ("namespace", "domain"):
