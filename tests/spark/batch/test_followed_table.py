@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from broker_core.client import ServerRefused
 from broker_core.listing.listing_hash import topics_hash
 from broker_core.testing import serve
 from broker_core_spark.batch import followed_table as followed
@@ -116,6 +117,10 @@ async def test_brokers_answer_with_the_table_of_the_last_look(table: Table) -> N
             await asyncio.to_thread(table.follow)
             await check()
             assert follows() == "changes"
+            # A broker that starts has the look before its first answer.
+            beside = SparkPlugin()
+            async with serve({"spark": beside}, settings=tables) as other:
+                assert (await other.list("a/b")).topics == table.listed()
         # An incremental build of the same state has the same topics, and begins a new chain of looks.
         result = await asyncio.to_thread(table.build, incremental=True)
         assert result.full_because == ""
@@ -128,7 +133,11 @@ async def test_brokers_answer_with_the_table_of_the_last_look(table: Table) -> N
         await check()
         served = present(plugin.lister.refresher.served)
         served._settings = served._settings.model_copy(update={"max_age": 1e-9})
-        await server.list("a/b")
+        assert follows() == "nothing"
+        with pytest.raises(
+            ServerRefused, match="and it is older than max_age, and no other lister of this broker has a/b"
+        ):
+            await server.list("a/b")
         assert plugin.lister.counts.passed["too_old"] == 1
 
 

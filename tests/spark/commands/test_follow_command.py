@@ -31,5 +31,5 @@ def test_a_look_is_a_line(spark: SparkSession, tmp_path: Path, capsys: pytest.Ca
     pq.write_table(pa.table({"name": ["x", "y", "z"], "version": [1, 2, 3]}), catalogue)
     assert run(["spark", "follow", *table]) == 0
     look = json.loads(capsys.readouterr().out)
-    assert (look["generation"], look["number"], look["changed"]) == (built["generation"], 1, 1)
+    assert (look["generation"], look["look"], look["changed"]) == (built["generation"], 1, 1)
     assert run(["spark", "follow", *table, "--every", "now"]) == 2

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from broker_core import ListingRequest
+from broker_core.client import ServerRefused
 from broker_core.names import Mode, NamespaceName
 from broker_core.patterns import compile_pattern
 from broker_core_spark.plugin import SparkPlugin
@@ -58,6 +59,29 @@ async def test_a_question_that_passes_says_why() -> None:
         for number in range(3):
             await model.delete(f"persistent://{NAMESPACE}/t-{number}")
         assert "overlay_limit: public/default: more than 1 names changed" in await why(plugin)
+
+
+async def test_an_embedded_catalogue_without_the_namespace_of_a_table_does_not_answer_for_it() -> None:
+    async with serving({"static": True}) as (server, plugin, model, uri):
+        with pytest.raises(
+            ServerRefused,
+            match="ServiceNotReady: no generation is served yet, and no other lister of this broker has",
+        ):
+            await server.list(NAMESPACE)
+        name = f"persistent://{NAMESPACE}/t-1"
+        model.topics[name] = 0, {}  # of the table alone
+        await publish(uri, model, [(NAMESPACE, Mode.PERSISTENT, None, {})], versions=None)
+        await plugin.lister.refresher.refresh()
+        assert (await server.list(NAMESPACE)).topics == [name]
+        registered = (
+            f"the generation does not have the question, and no other lister of this broker has {NAMESPACE}"
+        )
+        with pytest.raises(ServerRefused, match=registered):
+            await server.list(NAMESPACE, pattern=f"{NAMESPACE}/t-[12]")
+        assert len(await server.list("of/neither")) == 0
+        del model.topics[name]
+        await model.create(name, Random(1))
+        assert (await server.list(NAMESPACE, pattern=f"{NAMESPACE}/t-[12]")).topics
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,7 @@ def follow(
                     print_json(
                         {
                             "generation": look.generation,
-                            "number": look.number,
+                            "look": look.number,
                             "changed": len(look.names),
                             "looked": look.looked.isoformat(),
                         }

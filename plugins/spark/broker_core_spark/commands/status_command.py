@@ -156,6 +156,7 @@ def read_metrics(text: str) -> dict[str, Any]:
             "number": int(served["number"]) if "number" in served else None,
             "age_seconds": _number(values.get(("generation_age_seconds",))),
             "follows": served.get("follows"),
+            "state_age_seconds": _number(values.get(("state_age_seconds",))),
             "last_hour_questions": int(questions),
             "last_hour_coverage": round(answered / questions, 4) if questions else None,
             **{key: _number(values.get((key,))) for key in _NUMBERS},

@@ -109,6 +109,16 @@ class GenerationRefresher:
         except TimeoutError:
             log.info("the generation is still being checked; until then its questions are passed on")
 
+    def is_source_of(self, namespace: str) -> bool:
+        """Whether a table alone says which topics a namespace has, by the operator's declaration.
+
+        Before a generation is served, that may be any namespace.
+        """
+        manifest = None if self.served is None else self.served.generation.manifest
+        return self._settings.serves_as_built and (
+            manifest is None or (manifest.static and namespace in manifest.namespaces)
+        )
+
     def follow(self, settings: SparkSettings) -> None:
         """Apply other live settings from now on."""
         self._settings = settings
@@ -176,7 +186,7 @@ class GenerationRefresher:
                 self._refuse(generation, f"{type(error).__name__}: {error}", said=said)
             else:
                 self._checked("ok")
-                await self._swap(opened, published)
+                await self._swap(self._store, opened, published)
 
     async def _look_at_table(self, store: Store, served: ServedGeneration, since: datetime) -> None:
         """Serve the changes of the last look at a table, if there was one since the publication."""
@@ -225,9 +235,11 @@ class GenerationRefresher:
         self.why_none = f"{which} is not served: {said or reason}"
         self._report([self.why_none])
 
-    async def _swap(self, opened: Generation, published: PublishedPointer) -> None:
+    async def _swap(self, store: Store, opened: Generation, published: PublishedPointer) -> None:
         old, served = self.served, self._serve(opened, self._settings)
         served.built(published.when)
+        with contextlib.suppress(BrokerCoreError, OSError):  # the next look at the pointer reports it
+            await self._look_at_table(store, served, published.when)
         if old is not None:
             # Questions after the swap need not wait for all changes.
             await served.warm(list(old.followers))

@@ -151,6 +151,11 @@ class ServingMetrics(Collector):
                 "Seconds since it was published.",
                 max(0.0, self._clock() - published.when.timestamp()),
             ),
+            (
+                "state_age_seconds",
+                "Seconds since it was published, or since the last look at its table.",
+                max(0.0, served.age),
+            ),
             ("questions", "Questions that it answers.", generation.manifest.question_count),
             ("topics", "Topics in it.", generation.manifest.topics),
             ("mapped_bytes", "Bytes of its files that are mapped.", generation.opened.mapped_bytes),

@@ -107,19 +107,28 @@ class ServedGeneration:
         self._right_at = min(table.changes_of_table.looked, datetime.now(UTC))
 
     @property
+    def age(self) -> float:
+        """Seconds since the publication, or since the last look at its table."""
+        return (datetime.now(UTC) - self._right_at).total_seconds()
+
+    @property
     def follows(self) -> str:
         """The way in which its answers are kept right: ``changes``, ``max_age``, a catalogue declared ``static``, or
         ``nothing``.
 
         With ``nothing`` all its questions pass.
         """
-        if self.table is not None or self._logs.follows(
-            self.generation.manifest, static=self._settings.serves_as_built
-        ):
+        if self._logs.follows(self.generation.manifest, static=self._settings.serves_as_built):
             return "changes"
-        if self._settings.max_age is not None:
-            return "max_age"
-        return "static" if self._settings.static else "nothing"
+        if self._is_too_old or not self._settings.serves_as_built:
+            return "nothing"
+        if self.table is not None:
+            return "changes"
+        return "static" if self._settings.max_age is None else "max_age"
+
+    @property
+    def _is_too_old(self) -> bool:
+        return self._settings.max_age is not None and self.age > self._settings.max_age
 
     async def _log(self) -> ChangeLog | None:
         """The change log of its catalogue; for a table, the changes of the last look.
@@ -129,13 +138,11 @@ class ServedGeneration:
         log = await self._logs.find(self.generation.manifest, static=self._settings.serves_as_built)
         if log is not None:
             return log
-        longest = self._settings.max_age
-        age = (datetime.now(UTC) - self._right_at).total_seconds()
-        if longest is not None and age > longest:
+        if self._is_too_old:
             raise PassToNextLister(
                 "too_old",
-                f"the generation, or the last look at its table, is {age:.0f} s old, and may be served for "
-                f"{longest:.0f} s: build again, or look more often",
+                f"the generation, or the last look at its table, is {self.age:.0f} s old, and may be served for "
+                f"{self._settings.max_age:.0f} s: build again, or look more often",
             )
         return self.table
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
-from broker_core import BoundedCache, ListingRequest, TopicListingResult
+from broker_core import BoundedCache, Cause, ListingRequest, TopicListingResult
+from broker_core.errors import ListingFailed
 from broker_core_spark.serving.changes.change_log_finder import ChangeLogFinder
 from broker_core_spark.serving.generation_refresher import GenerationRefresher
 from broker_core_spark.serving.metrics import AnswerCounts, ServingMetrics
 from broker_core_spark.serving.opened.generation import Generation
-from broker_core_spark.serving.pass_to_next_lister import PassToNextLister
+from broker_core_spark.serving.pass_to_next_lister import PASS_REASONS, PassToNextLister
 from broker_core_spark.serving.served_generation import CachedAnswer, ServedGeneration
 from broker_core_spark.settings import SparkSettings
 
@@ -38,13 +40,19 @@ class PrecomputedTopicLister:
     async def list_topics(self, request: ListingRequest) -> TopicListingResult:
         """The listing for a request, or why it passes to the next lister."""
         served = self.refresher.served
-        if served is None:
-            self.counts.passed_on("no_generation")
-            return TopicListingResult.pass_through(f"no_generation: {self.refresher.why_none}")
         try:
+            if served is None:
+                raise PassToNextLister("no_generation", self.refresher.why_none)
             answer = await served.answer(request, self._selecting)
         except PassToNextLister as passed:
             self.counts.passed_on(passed.reason)
+            if self.refresher.is_source_of(str(request.namespace)) and await self._is_missing_elsewhere(
+                request
+            ):
+                return TopicListingResult.refused(
+                    f"{PASS_REASONS[passed.reason]}, and no other lister of this broker has {request.namespace}",
+                    Cause.UNAVAILABLE,
+                )
             return TopicListingResult.pass_through(f"{passed.reason}: {passed}")
         same = request.topics_hash == answer.topics_hash
         self.counts.answered("stale" if answer.stale else "unchanged" if same else "served")
@@ -55,3 +63,13 @@ class PrecomputedTopicLister:
             topics_hash=answer.topics_hash,
             version=answer.version,
         )
+
+    async def _is_missing_elsewhere(self, request: ListingRequest) -> bool:
+        """Whether the question would come to an embedded catalogue that never had the namespace: its empty listing
+        would be wrong.
+        """
+        try:
+            version = await asyncio.to_thread(self._broker.version, request.namespace)
+        except ListingFailed:  # of a gateway, whose cluster knows
+            return False
+        return version.number == 0 and (await request.rest()).lister == "catalog"
