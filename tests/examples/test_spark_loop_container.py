@@ -49,8 +49,14 @@ def test_the_build_runs_as_the_manifest_says(tmp_path: Path) -> None:
         (tmp_path / folder).mkdir()
     for name in ("broker-core.toml", "always.jsonl"):
         shutil.copy(EXAMPLE / name, tmp_path / "settings")
-    payments = {"name": "payments-1", "properties": {"team": "red"}}  # the example asks for them by the property
-    fill(tmp_path / "data" / "topics.sqlite", {"public/default": [payments, *(f"orders-{n}" for n in range(50))]})
+    payments = {
+        "name": "payments-1",
+        "properties": {"team": "red"},
+    }  # the example asks for them by the property
+    fill(
+        tmp_path / "data" / "topics.sqlite",
+        {"public/default": [payments, *(f"orders-{n}" for n in range(50))]},
+    )
     question = {"namespace": "public/default", "pattern": "public/default/orders-.*", "properties": {}}
     (tmp_path / "scratch" / "patterns.jsonl").write_text(json.dumps(question) + "\n")
     (build,) = POD["containers"]

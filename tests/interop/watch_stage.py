@@ -323,7 +323,9 @@ class WatchStage:
             assert own == told or any(map(self._hidden, theirs))
         await self.subscriptions_live()
         for client in self.consuming:
-            assert client.received == client.wanted, f"{step}: {client.name}: {client.received - client.wanted}"
+            assert client.received == client.wanted, (
+                f"{step}: {client.name}: {client.received - client.wanted}"
+            )
 
     async def subscriptions_live(self) -> None:
         """Each client has its subscription of each topic that it is to have, by the broker's word."""

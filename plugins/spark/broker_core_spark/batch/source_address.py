@@ -9,9 +9,18 @@ from urllib.parse import unquote, urlsplit
 from broker_core_spark.batch.build_errors import BatchError, InvalidCatalogue
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["FRAME", "frame_of", "is_in_bucket", "is_of_spark", "is_table", "is_table_name", "path_of"]
+__all__ = [
+    "FRAME",
+    "frame_of",
+    "is_in_bucket",
+    "is_of_spark",
+    "is_table",
+    "is_table_name",
+    "path_of",
+    "table_now",
+]
 
 #: The text in place of an address if the rows are given as a DataFrame.
 FRAME: Final = "DataFrame"
@@ -49,6 +58,14 @@ def is_table_name(address: str) -> bool:
 def is_table(source: str) -> bool:
     """Whether Spark reads the source, through the session's connectors."""
     return is_table_name(source) or source.partition("?")[0].rstrip("/").endswith(".parquet")
+
+
+def table_now(spark: SparkSession, name: str) -> DataFrame:
+    """The rows of a table as it is now. A session keeps the files of a table, and a catalogue of Iceberg its metadata,
+    though others have changed them.
+    """
+    spark.catalog.refreshTable(name)
+    return spark.table(name)
 
 
 def path_of(source: str) -> Path:

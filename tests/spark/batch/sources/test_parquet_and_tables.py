@@ -78,6 +78,36 @@ def test_a_table_of_the_session(spark: SparkSession, tmp_path: Path) -> None:
     assert found == {("a/b", "persistent", "x", None), ("a/b", "non-persistent", "y", None)}
 
 
+def test_a_table_that_others_write_is_read_as_it_is_now(spark: SparkSession, tmp_path: Path) -> None:
+    def names() -> set[tuple[str, str, str, str | None]]:
+        place = staging_area(tmp_path)
+        with TableSource("table:written_by_others", spark, "a/b").snapshot() as snapshot:
+            return found_in(place, snapshot.read(place))
+
+    (tmp_path / "rows").mkdir()
+    spark.sql("DROP TABLE IF EXISTS written_by_others")
+    for number in range(2):  # the session knows the first file by then
+        pq.write_table(pa.table({"name": [f"t-{number}"]}), tmp_path / "rows" / f"{number}.parquet")
+        if not number:
+            spark.sql(f"CREATE TABLE written_by_others USING parquet LOCATION '{tmp_path / 'rows'}'")
+        assert len(names()) == number + 1
+    spark.sql("DROP TABLE written_by_others")
+
+
+def test_a_condition_that_time_or_chance_decides_makes_no_version(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frame = spark.createDataFrame([("x", 1)], "name string, brand int")
+    frame.createOrReplaceTempView("rows_of_versions")
+    pinned = PinnedTable(frame, "stamp", lambda _: frame)
+    monkeypatch.setattr(TableSource, "_pinned", lambda *_: pinned)
+    moving = ("now() > '2000-01-01'", "Rand() < 2", "name IN (SELECT name FROM rows_of_versions)")
+    for where, moves in {"brand = 1": False, **dict.fromkeys(moving, True)}.items():
+        with TableSource("table:rows_of_versions", spark, "a/b", where).snapshot() as snapshot:
+            assert (snapshot.version("a/b") is None) is moves
+            assert snapshot.unversioned.startswith("its condition has") is moves
+
+
 def test_a_frame_in_ranges_is_staged_in_runs_that_do_not_cross(spark: SparkSession, tmp_path: Path) -> None:
     topics = [(f"t{number:04}", f"a/{'bc'[number % 2]}") for number in range(2000)]
     frame = spark.createDataFrame(topics, "name string, namespace string").repartition(6)
@@ -120,6 +150,29 @@ def test_tables_that_cannot_be_read(spark: SparkSession, tmp_path: Path) -> None
         pytest.raises(InvalidCatalogue, match="expected domain"),
     ):
         snapshot.read(place)
+
+
+def test_rows_without_a_name_and_properties_of_another_type_are_refused(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    place = replace(staging_area(tmp_path), property_keys=("region",))
+    listed = "array(struct('region' AS key, 'eu' AS value))"
+    for columns, said in (
+        ("CAST(NULL AS string) AS name", r"no name \(null\)"),
+        (
+            f"'x' AS name, {listed} AS properties",
+            "'properties' is of the type array<struct<key:string,value:string>>",
+        ),
+        (
+            "'x' AS name, map(1, 'eu') AS properties",
+            "is of the type map<int,string>: a map of texts, a struct or",
+        ),
+    ):
+        with (
+            TableSource(spark.sql(f"SELECT {columns}"), spark, "a/b").snapshot() as snapshot,
+            pytest.raises(InvalidCatalogue, match=said),
+        ):
+            snapshot.read(place)
 
 
 def test_a_column_in_capitals_is_refused_if_it_would_be_passed_over(

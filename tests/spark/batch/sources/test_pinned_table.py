@@ -41,14 +41,18 @@ def test_times_and_numbers_are_versions(spark: SparkSession) -> None:
         [*rows, ("never", None, None, None)], "name string, at timestamp, n int, deleted boolean"
     )
     for column in ("at", "n"):
-        early, now = pin_column(frame.where("n < 2 OR n IS NULL"), column), pin_column(frame, column)
+        early, now = (
+            pin_column(frame.where("n < 2 OR n IS NULL"), "t", column),
+            pin_column(frame, "t", column),
+        )
         changed = present(now.changed_rows)(early.stamp).collect()
         assert sorted(row["name"] for row in changed) == ["t-2", "t-3"]
         assert {row["_change_type"] for row in changed} == {"insert"}
         assert sorted(row["name"] for row in now.rows.collect()) == ["never", "t-0", "t-2", "t-3"]
         with pytest.raises(NothingToKeep, match="a later state"):
             present(early.changed_rows)(now.stamp)
-    with pytest.raises(NothingToKeep, match="of another table"):
-        present(pin_column(frame, "n").changed_rows)(pin_column(frame, "at").stamp)
-    empty = pin_column(frame.where("name = ''"), "n")
-    assert present(pin_column(frame, "n").changed_rows)(empty.stamp).count() == 4
+    for other in (pin_column(frame, "t", "at"), pin_column(frame, "another", "n")):
+        with pytest.raises(NothingToKeep, match="of another table"):
+            present(pin_column(frame, "t", "n").changed_rows)(other.stamp)
+    empty = pin_column(frame.where("name = ''"), "t", "n")
+    assert present(pin_column(frame, "t", "n").changed_rows)(empty.stamp).count() == 4

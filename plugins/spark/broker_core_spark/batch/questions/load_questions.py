@@ -19,6 +19,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from decimal import Decimal
 from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
@@ -45,6 +46,7 @@ from broker_core_spark.batch.source_address import (
     is_table,
     is_table_name,
     path_of,
+    table_now,
 )
 from broker_core_spark.batch.source_redaction import redacted_source
 from broker_core_spark.batch.spark.run_on_partitions import run_on_partitions
@@ -375,7 +377,8 @@ class _FoundQuestions:
 def _times(row: object) -> int:
     """The number of times that a question was asked: the ``count`` of an exported row, else 1."""
     count = row.get("count") if isinstance(row, Mapping) else None
-    return count if type(count) is int and count > 0 else 1
+    # Spark's sum() of a decimal or a double is one too.
+    return int(count) if isinstance(count, int | float | Decimal) and 1 <= count < 2**63 else 1
 
 
 def _file_rows(source: str, options: Mapping[str, str] | None) -> Iterator[tuple[str, object]]:
@@ -424,7 +427,7 @@ def _frame_rows(source: str | DataFrame, spark: SparkSession | None) -> Iterator
         elif spark is None:
             raise InvalidPatterns(f"{shown}: a table of patterns is read by Spark, and there is no session")
         elif is_table_name(source):
-            frame = spark.table(source.removeprefix("table:"))
+            frame = table_now(spark, source.removeprefix("table:"))
         else:
             frame = spark.read.parquet(source)
         table = frame.select(*_question_columns(frame.columns, shown)).limit(MAX_QUESTIONS + 1).toArrow()

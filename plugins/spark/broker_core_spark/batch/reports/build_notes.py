@@ -32,7 +32,8 @@ def build_notes(
     notes = [f"built in full: {full_because}"] if full_because else []
     if loaded.property_keys:  # else somebody said that none selects
         notes += [
-            f"ignored: the property {key[:200]!r} of {counted(rows, 'question')} selects nothing (--strict refuses)"
+            f"ignored: the property {key[:200]!r} of {counted(rows, 'question')} selects nothing; those that do are "
+            f"{', '.join(loaded.property_keys)[:200]} (--strict refuses)"
             for key, rows in Counter(loaded.ignored).most_common(_SHOWN)
         ]
     notes += [

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -35,7 +36,7 @@ from broker_core_spark.arrow_columns import not_utf8
 from broker_core_spark.batch.build_errors import InvalidCatalogue, NothingToKeep
 from broker_core_spark.batch.progress.described_job import described_job
 from broker_core_spark.batch.progress.progress import SparkJob
-from broker_core_spark.batch.source_address import FRAME, frame_of, is_table_name
+from broker_core_spark.batch.source_address import FRAME, frame_of, is_table_name, table_now
 from broker_core_spark.batch.source_redaction import redacted_source
 from broker_core_spark.batch.sources.catalogue_source import CatalogueSnapshot, CatalogueSource
 from broker_core_spark.batch.sources.delta_changes import pin_delta
@@ -57,6 +58,7 @@ from broker_core_spark.store import ChangedName
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import DataType
 
 __all__ = ["TableSnapshot", "TableSource", "changed_names", "in_namespaces"]
 
@@ -73,6 +75,12 @@ _PIN: Final[Mapping[str, Callable[[SparkSession, str, int | None], PinnedTable]]
     "delta": pin_delta,
 }
 _TEXT: Final = pa.large_string()
+#: Words of a condition that may choose other rows of one version: of time, chance, the session, other tables.
+_MOVING: Final = re.compile(
+    r"\b(?:now|curdate|curtime|localtimestamp|current_\w+|unix_timestamp|rand\w*|uniform|uuid|shuffle|session_user|user"
+    r"|monotonically_increasing_id|spark_partition_id|input_file\w*|select)\b",
+    re.IGNORECASE,
+)
 
 
 @dataclass
@@ -126,9 +134,12 @@ class TableSource(CatalogueSource):
             found = PinnedTable(rows, unversioned="a Parquet file has no versions")
         else:
             name, version = name_and_version(self.source.removeprefix("table:"))
-            rows = self.spark.table(name) if version is None else at_version(self.spark, name, version)
+            rows = table_now(self.spark, name) if version is None else at_version(self.spark, name, version)
             found = PinnedTable(rows) if self.versions is not None else self._pinned(rows, name, version)
-        return found if self.versions is None else pin_column(found.rows, self.versions)
+        if self.versions is not None:
+            return pin_column(found.rows, self.address, self.versions)
+        moving = _MOVING.search(self.where or "")
+        return replace(found, unversioned=f"its condition has {moving[0]!r:.100}") if moving else found
 
     def _pinned(self, rows: DataFrame, name: str, version: int | None) -> PinnedTable:
         """The table at a version, or its ``rows`` at none, with the reason."""
@@ -232,20 +243,32 @@ class TableSnapshot(CatalogueSnapshot):
     @property
     def _name_column(self) -> str:
         """The column of names. Raises :exc:`InvalidCatalogue` without one, and if it or ``namespace`` has no texts."""
-        from pyspark.sql.types import BinaryType, CharType, NullType, StringType, VarcharType
-
-        types = {field.name: field.dataType for field in self._table.rows.schema}
-        shown = redacted_source(self._source.address)
-        found = next((column for column in ("name", "topic") if column in types), None)
+        columns = self._table.rows.columns
+        found = next((column for column in ("name", "topic") if column in columns), None)
         if found is None:
-            raise InvalidCatalogue(f"{shown}: no column 'name' among {', '.join(types)[:500]}")
+            raise InvalidCatalogue(
+                f"{redacted_source(self._source.address)}: no column 'name' among {', '.join(columns)[:500]}"
+            )
         for column in (found, "namespace"):
-            kind = types.get(column, StringType())
-            if not isinstance(kind, StringType | CharType | VarcharType | BinaryType | NullType):
-                raise InvalidCatalogue(
-                    f"{shown}: the column {column!r} is of the type {kind.simpleString():.100}: texts are expected"
-                )
+            self._type_of(column, "texts are expected")
         return found
+
+    def _type_of(self, column: str, expected: str, *others: type[DataType]) -> DataType | None:
+        """The type of a column, ``None`` without it.
+
+        Raises :exc:`InvalidCatalogue` if it neither has texts nor is of one of the ``others``; of a map the keys count.
+        """
+        from pyspark.sql.types import BinaryType, CharType, MapType, NullType, StringType, VarcharType
+
+        kind = {field.name: field.dataType for field in self._table.rows.schema}.get(column)
+        texts = kind.keyType if isinstance(kind, MapType) and MapType in others else kind
+        kinds = (StringType, CharType, VarcharType, BinaryType, NullType, *others)
+        if kind is not None and not isinstance(texts, kinds):
+            raise InvalidCatalogue(
+                f"{redacted_source(self._source.address)}: the column {column!r} is of the type "
+                f"{kind.simpleString():.100}: {expected}"
+            )
+        return kind
 
     def _of(self, frame: DataFrame, namespaces: Collection[str] | None) -> DataFrame:
         """The rows of these namespaces. Raises :exc:`InvalidCatalogue` if none can be known to be in one."""
@@ -279,23 +302,26 @@ class TableSnapshot(CatalogueSnapshot):
         from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
         from pyspark.sql.types import MapType, StructType
 
-        types = {field.name: field.dataType for field in self._table.rows.schema}
+        columns = self._table.rows.columns
         needed = {"properties"} if property_keys else set[str]()
-        if self._source.namespace is not None or "namespace" in types:  # else all names are full
+        if self._source.namespace is not None or "namespace" in columns:  # else all names are full
             needed |= {"namespace", "domain"}
-        for column in types:
-            if column.lower() in needed.difference(types):
+        for column in columns:
+            if column.lower() in needed.difference(columns):
                 raise InvalidCatalogue(
                     f"{redacted_source(self._source.address)}: the column {column!r:.100} is not read: "
                     f"names of columns are case-sensitive, so it would have to be {column.lower()!r}"
                 )
         wanted: list[Column | str] = [F.col(self._name_column).alias("name")]
         for column in ("namespace", "domain"):
-            value = F.col(column) if column in types else F.lit(None)
+            value = F.col(column) if column in columns else F.lit(None)
             wanted.append(value.cast("string").alias(column))
         wanted += more
-        kind = types.get("properties")
-        if property_keys and not isinstance(kind, MapType | StructType | None):
+        if not property_keys:
+            return frame.select(*wanted)
+        expected = "a map of texts, a struct or JSON texts are expected"
+        kind = self._type_of("properties", expected, MapType, StructType)
+        if not isinstance(kind, MapType | StructType | None):
             # The JSON text is parsed when it is staged.
             return frame.select(*wanted, F.col("properties").cast("string").alias(_JSON))
         for number, key in enumerate(property_keys):
@@ -312,8 +338,8 @@ def in_namespaces(
     """The condition for rows that are in one of the namespaces, or may be: reading such a row raises its error.
 
     ``namespace`` is the column for local names, ``default`` the namespace of local names without one. A full name has
-    its own namespace. A name with neither is kept, because its namespace is unknown. Connectors can push the condition
-    down.
+    its own namespace. A name with neither is kept, because its namespace is unknown, and so is a row without a name.
+    Connectors can push the condition down.
     """
     from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
@@ -323,6 +349,7 @@ def in_namespaces(
     else:
         place = F.substring_index(F.substring_index(name, "/", 4), "://", -1)
         without = place.isin(*namespaces)
+    without = without | name.isNull()
     # Full names without a namespace beside them, and local names of the default one.
     if default in namespaces or (default is None and namespace is not None):
         without = without | ~name.contains("/")

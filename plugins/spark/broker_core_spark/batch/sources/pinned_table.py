@@ -2,7 +2,7 @@
 
 A version is one of the table's format, or the greatest value in a column of versions: a number, or a time, that grows
 with each change. Then a row stays in the table: a topic that has gone has ``true`` in its column ``deleted``, and
-neither the name nor the namespace of a row changes. A stamp has the column and that value.
+neither the name nor the namespace of a row changes. A stamp has the table's address, the column and that value.
 """
 
 from __future__ import annotations
@@ -55,8 +55,11 @@ def at_version(spark: SparkSession, name: str, version: int) -> DataFrame:
     return spark.read.option("versionAsOf", version).table(name)
 
 
-def pin_column(rows: DataFrame, column: str) -> PinnedTable:
-    """The table by its column of versions. Raises :exc:`InvalidCatalogue` without it, and if it is of another type."""
+def pin_column(rows: DataFrame, address: str, column: str) -> PinnedTable:
+    """The table at ``address`` by its column of versions.
+
+    Raises :exc:`InvalidCatalogue` without the column, and if it is of another type.
+    """
     from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
     from pyspark.sql.types import IntegralType, TimestampType
 
@@ -79,7 +82,7 @@ def pin_column(rows: DataFrame, column: str) -> PinnedTable:
     greatest = int(
         rows.agg(F.coalesce(F.max(value), F.lit(_LEAST)).alias("greatest")).collect()[0]["greatest"]
     )
-    head = f"column {hashlib.sha256(column.encode()).hexdigest()[:16]}"
+    head = f"column {hashlib.sha256(f'{address} {column}'.encode()).hexdigest()[:16]}"
 
     def changed_rows(since: str) -> DataFrame:
         known, _, before = since.rpartition(" ")
