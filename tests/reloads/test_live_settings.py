@@ -20,8 +20,8 @@ from broker_core.catalog import SqliteCatalog
 from broker_core.client import Credentials, LookupSession
 from broker_core.names import TopicName
 from broker_core.settings import Settings, SettingsError, dotted, live_settings, load_settings
-from tests.support.certificates import Authority
-from tests.support.eventually import eventually
+from tests.support.certificates import Authority, Issued
+from tests.support.eventually import turns
 from tests.support.fake_cluster import FakeCluster
 from tests.support.htpasswd import write_htpasswd
 from tests.support.plugins import PluginOf
@@ -167,9 +167,11 @@ class Served:
         return self._asking is not None and self._asking.done()
 
     async def further(self, answers: int = 3) -> None:
-        """Wait for some more answers."""
+        """Wait for some more answers; without a pause, in which the client would go on asking."""
         until = self.answers + answers
-        await eventually(lambda: self.answers >= until or self.broken)
+        async with asyncio.timeout(60):
+            while self.answers < until and not self.broken:
+                await turns()
         assert not self.broken
 
 
@@ -177,25 +179,37 @@ async def _data(data: bytes) -> bytes:
     return data
 
 
-@pytest.fixture
-def served(tmp_path: Path) -> Served:
-    with SqliteCatalog(tmp_path / "c.sqlite") as catalog:
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a catalogue, keys and certificates."""
+    folder = tmp_path_factory.mktemp("files")
+    with SqliteCatalog(folder / "c.sqlite") as catalog:
         for name in NAMES:
             catalog.create(TopicName.parse(name), properties={"region": name[-1]})
     for name, key in (("one", rsa_key()), ("two", rsa_key(1))):
-        (tmp_path / f"{name}.key").write_bytes(der(key))
-        write_htpasswd(tmp_path / f"{name}.htpasswd", user="password")
+        (folder / f"{name}.key").write_bytes(der(key))
+        write_htpasswd(folder / f"{name}.htpasswd", user="password")
+    authority = Authority(folder)
+    own, _ = authority.issue("own"), authority.issue("server")
+    shutil.copy(authority.ca, folder / "copied.pem")
+    shutil.copy(own.key, folder / "copied.key")
+    (folder / "both.pem").write_bytes(own.certificate.read_bytes() + own.key.read_bytes())
+    return folder
+
+
+@pytest.fixture
+def served(files: Path, tmp_path: Path) -> Served:
+    shutil.copytree(files, tmp_path, dirs_exist_ok=True)
     return Served(tmp_path)
 
 
 @pytest.fixture
-async def clusters(tmp_path: Path) -> AsyncIterator[dict[str, str]]:
-    """The addresses of clusters that have the same topics: the last one has TLS."""
-    authority = Authority(tmp_path)
-    own, server = authority.issue("own"), authority.issue("server")
-    shutil.copy(authority.ca, tmp_path / "copied.pem")
-    shutil.copy(own.key, tmp_path / "copied.key")
-    (tmp_path / "both.pem").write_bytes(own.certificate.read_bytes() + own.key.read_bytes())
+async def clusters(path: str, files: Path) -> AsyncIterator[dict[str, str]]:
+    """The addresses of clusters that have the same topics, for settings of them: the last one has TLS."""
+    if not path.startswith("upstream."):
+        yield {}
+        return
+    server = Issued(files / "server.pem", files / "server.key")
     async with FakeCluster() as one, FakeCluster() as two, FakeCluster(tls=server.server_context()) as tls:
         for cluster in (one, two, tls):
             cluster.topics["a/b"] = list(NAMES)
@@ -278,7 +292,7 @@ async def test_wrong_files_change_no_answer_however_often_they_are_read(served: 
     served.write(right)
     async with served.under_load() as broker:
         before = broker.settings
-        for turn in range(250):
+        for turn in range(40):
             served.write(wrong[turn % len(wrong)])
             with pytest.raises(SettingsError):
                 await broker.reloads.difference()
