@@ -7,6 +7,7 @@ import json
 import random
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
@@ -40,6 +41,7 @@ from tests.support.vectors import VECTORS
 PLACE = ViewOfNamespace(NAMESPACE, None)
 
 
+@cache
 def recorded() -> tuple[list[str], list[TopicUpdate]]:
     """The topics that a watcher of a real broker began with, and all updates that it was sent."""
     steps = json.loads((VECTORS / "pulsar-4.2.4-watch.json").read_text(encoding="utf-8"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -31,13 +32,13 @@ PLACE = ViewOfNamespace(NAMESPACE, None)
 HASH = topics_hash(NAMES)
 
 
-@pytest.fixture(autouse=True)
-def _small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    for each in (stored_snapshots, module):
-        monkeypatch.setattr(each, "LEAST_TOPICS", 10)
-    # However slow the machine is, all is stored at the end, and once.
-    monkeypatch.setattr(module, "SnapshotWriter", partial(SnapshotWriter, soon=3600.0))
-    with tiny_chunks(8192):
+@pytest.fixture(autouse=True, scope="module")
+def _small() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch, tiny_chunks(8192):
+        for each in (stored_snapshots, module):
+            patch.setattr(each, "LEAST_TOPICS", 10)
+        # However slow the machine is, all is stored at the end, and once.
+        patch.setattr(module, "SnapshotWriter", partial(SnapshotWriter, soon=3600.0))
         yield
 
 
@@ -80,12 +81,22 @@ def all_of(folder: Path) -> str:
     return "".join(file.name + file.read_bytes().decode("latin-1") for file in folder.iterdir())
 
 
-@pytest.fixture
-async def folder(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def left(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What a gateway has left that listed all topics."""
-    async with started(tmp_path / "stored") as gateway:
-        assert await gateway.names(Mode.ALL) == sorted(NAMES + OTHERS)
-    return tmp_path / "stored"
+    folder = tmp_path_factory.mktemp("left") / "stored"
+
+    async def run() -> None:
+        async with started(folder) as gateway:
+            assert await gateway.names(Mode.ALL) == sorted(NAMES + OTHERS)
+
+    asyncio.run(run())
+    return folder
+
+
+@pytest.fixture
+def folder(left: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(left, tmp_path / "stored"))
 
 
 async def test_a_restart_asks_whether_the_hash_is_still_right(folder: Path) -> None:
