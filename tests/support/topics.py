@@ -96,9 +96,9 @@ def assert_selection(selection: Selection, names: list[str]) -> None:
     assert len(body) == selection.fields_size
     reader = selection.reader()
     assert reader.left == len(body)
-    read = bytearray()
+    read, size = bytearray(), max(7, len(body) // 100)
     while reader.left:
-        read += reader.read(7)
+        read += reader.read(size)
     assert read == body
     assert (reader.left, bytes(reader.read(7))) == (0, b"")
     assert len(selection) == len(names)
@@ -116,12 +116,13 @@ def assert_listing(listing: Listing, names: list[str]) -> None:
     for chunk in data_of(listing).chunks:
         own = names[start : start + chunk.size]
         start += chunk.size
+        own_forms = list(map(matched_form, own))
         forms = chunk.forms.between(0, chunk.size).to_pylist()
         rows = chunk.forms.rows(np.arange(chunk.size)).tolist()
-        assert forms == [matched_form(own[row]) for row in rows]
+        assert forms == [own_forms[row] for row in rows]
         assert forms == sorted(forms, key=str.encode)
         # Partitions of a topic are in the order of their numbers.
-        assert rows == sorted(rows, key=lambda row: (matched_form(own[row]).encode(), _number(own[row])))
+        assert rows == sorted(rows, key=lambda row: (own_forms[row].encode(), _number(own[row])))
         places = chunk.forms.places(np.arange(chunk.size)).tolist()
         assert [rows[place] for place in places] == list(range(chunk.size))
         assert chunk.has_newline or not any("\n" in form for form in forms)

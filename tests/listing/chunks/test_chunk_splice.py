@@ -62,13 +62,12 @@ def test_it_is_the_chunk_of_the_names(kind: str, seed: int, count: int) -> None:
         put = []
         if added is not None:
             own = [name.rpartition("/")[2] for name in added.names(0, added.size).to_pylist()]
-            before = np.cumsum(
-                [name not in set(fresh) for name in (each.rpartition("/")[2] for each in order)]
-            )
+            new = set(fresh)
+            before = np.cumsum([each.rpartition("/")[2] not in new for each in order])
             put = [int(before[places[name]]) for name in own]
         chunk = spliced_chunk(chunk, np.array(gone, np.int64), np.array(put, np.int64), added)
-        left = [name for row, name in enumerate(shown) if row not in set(gone)]
-        assert_chunk(chunk, [*left, *fresh])
+        lost = set(gone)
+        assert_chunk(chunk, [*(name for row, name in enumerate(shown) if row not in lost), *fresh])
 
 
 def test_the_chunk_before_stays_as_it_was() -> None:
