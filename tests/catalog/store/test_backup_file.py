@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sqlite3
 import subprocess
-import sys
 from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,6 +14,7 @@ import pytest
 from broker_core.catalog.catalog_errors import CatalogError
 from broker_core.catalog.store.backup_file import back_up, backups_of, room_for
 from tests.catalog.old_files import old_file
+from tests.support.forked_programs import forked_program
 
 NAME = "c.sqlite.format-1.backup"
 
@@ -124,7 +124,7 @@ source.close()
 def test_a_copy_that_breaks_off_leaves_nothing(path: Path) -> None:
     before = path.read_bytes()
     said = subprocess.run(
-        [sys.executable, "-c", LIMITED, str(path)], capture_output=True, text=True, check=True
+        [forked_program("python"), "-c", LIMITED, str(path)], capture_output=True, text=True, check=True
     )
     assert "stays in format 1: " in said.stdout
     assert [each.name for each in path.parent.iterdir()] == ["c.sqlite"]
@@ -154,6 +154,9 @@ def test_a_folder_that_cannot_be_written_is_said() -> None:
         Path(folder).chmod(0o755)
         path = old_file("format-1-unstamped", Path(folder) / "c.sqlite")
         said = subprocess.run(
-            [sys.executable, "-c", UNPRIVILEGED, str(path)], capture_output=True, text=True, check=False
+            [forked_program("python"), "-c", UNPRIVILEGED, str(path)],
+            capture_output=True,
+            text=True,
+            check=False,
         )
         assert f"no copy of it can be made in {folder} (Permission denied)" in said.stdout, said.stderr

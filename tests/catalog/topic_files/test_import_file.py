@@ -307,12 +307,12 @@ def test_imports_are_what_the_rules_say(
 
 
 def test_progress_is_told_and_may_end_the_import(tmp_path: Path) -> None:
-    data = b"".join(b"topic-%07d\n" % number for number in range(200_000))
+    data = b"".join(b"topic-%07d\n" % number for number in range(40_000))
     with SqliteCatalog(tmp_path / "c.sqlite") as catalog:
         seen: list[tuple[str, int]] = []
         import_topics(catalog, NAMESPACE, io.BytesIO(data), progress=lambda *what: seen.append(what))
         assert ("read", len(data)) in seen
-        assert ("write", 200_000) in seen
+        assert ("write", 40_000) in seen
 
         class Enough(Exception):
             pass
@@ -369,8 +369,10 @@ def test_a_catalogue_that_went_is_an_error(catalog: SqliteCatalog) -> None:
 _KILLED = """
 import os, signal, sys
 from broker_core.catalog import SqliteCatalog, import_topics
+from broker_core.catalog.topic_files import import_file
 from broker_core.names import NamespaceName
 
+import_file._TICK = 50_000
 where, ticks = sys.argv[1], int(sys.argv[2])
 
 def kill(phase, _amount):
@@ -386,7 +388,7 @@ with SqliteCatalog(where) as catalog:
 
 
 #: So many topics are written in some 19 ticks.
-_MANY = 100_000
+_MANY = 10_000
 
 
 @pytest.mark.parametrize("ticks", [1, 15])

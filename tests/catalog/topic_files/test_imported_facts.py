@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import subprocess
-import sys
 import uuid
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from broker_core.guards import Deletions
 from broker_core.names import NamespaceName, TopicName
 from broker_core.names.topic_id import topic_id_text
 from tests.catalog.filled import read
+from tests.support.forked_programs import forked_program
 from tests.support.narrowed import of_type
 
 NAMESPACE = NamespaceName("a", "b")
@@ -112,7 +112,7 @@ with SqliteCatalog(sys.argv[1]) as catalog:
 def test_topics_without_ids_get_them_once_under_two_processes(tmp_path: Path) -> None:
     path = tmp_path / "c.sqlite"
     SqliteCatalog(path).close()
-    command = [sys.executable, "-c", IMPORTING, str(path)]
+    command = [forked_program("python"), "-c", IMPORTING, str(path)]
     both = [
         subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(2)
     ]
