@@ -110,7 +110,7 @@ async def test_random_pages_while_topics_change(kind: str, masks: bool) -> None:
     lister = MemoryLister(at_once=False)
     async with made(lister, plugins) as m:
         for _ in range(examples(8)):
-            names = some_names(chosen, chosen.choice([0, 1, 20, 2000]))
+            names = some_names(chosen, chosen.choice([0, 1, 20, 400]))
             plugin.change(names)
             lister.change(names)
             visible = {name for name in names if not (masks and hidden(name))}
