@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -57,18 +58,10 @@ def _run(folder: Path, files: dict[str, str], *options: str) -> tuple[int, str]:
     (folder / "conftest.py").write_text(_CONFTEST.format(root=str(ROOT)))
     for name, text in files.items():
         (folder / f"test_{name}.py").write_text(text)
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-rfEs",
-        "-p",
-        "no:cacheprovider",
-        "-p",
-        "no:asyncio",
-        *options,
-    ]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", "pytest", "-rfEs", "-p", "no:cacheprovider", *options]
+    # Plugins that are installed would take most of the time.
+    variables = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, env=variables)
     assert not done.stderr
     return done.returncode, done.stdout
 

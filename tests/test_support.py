@@ -163,7 +163,6 @@ def test_a_forked_program_says_and_ends_as_the_program_itself(forked: ForkServer
     own = Path(sys.executable).parent / "broker-core"
     for command in (
         ["--version"],
-        ["topics", "show", "none"],
         ["tokens", "validate", "-"],
         ["postgres", "nope"],
     ):
