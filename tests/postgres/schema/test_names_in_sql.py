@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pyarrow as pa
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from broker_core.names.name_columns import partitioned_local_names
 from broker_core.names.partitions import partition_index, partitioned_local_name
-from tests.support.postgres_server import Database, PostgresServer, run_apart
+from tests.support.postgres_server import Database
 from tests.support.vectors import pattern_vectors
 
 _DIGITS = st.sampled_from(
@@ -45,14 +46,6 @@ _QUERY = """SELECT n, broker_core.matched_of(n), broker_core.partition_of(n)
     FROM unnest($1::text[]) WITH ORDINALITY u (n, place) ORDER BY place"""
 
 
-def _said(database: Database, names: list[str]) -> list[tuple[str, str, int | None]]:
-    async def ask() -> list[tuple[str, str, int | None]]:
-        async with database.connected() as connection:
-            return [tuple(row) for row in await connection.fetch(_QUERY, names)]
-
-    return run_apart(ask)
-
-
 def _expected(names: list[str]) -> list[tuple[str, str, int | None]]:
     indices = [partition_index(name) for name in names]
     return [
@@ -61,10 +54,8 @@ def _expected(names: list[str]) -> list[tuple[str, str, int | None]]:
     ]
 
 
-def test_any_names(postgres_server: PostgresServer) -> None:
-    database = postgres_server.create_database()
-
-    @settings(max_examples=60)
+def test_any_names(database: Database) -> None:
+    @settings(max_examples=20)
     @given(_LISTS)
     @example(
         [
@@ -80,14 +71,14 @@ def test_any_names(postgres_server: PostgresServer) -> None:
     )
     def check(names: list[str]) -> None:
         expected = _expected(names)
-        assert _said(database, names) == expected
+        assert list(map(tuple, runner.run(connection.fetch(_QUERY, names)))) == expected
         matched = partitioned_local_names(pa.array(names, pa.large_string())).to_pylist()
         assert matched == [each for _, each, _ in expected]
 
-    try:
+    with asyncio.Runner() as runner:
+        connection = runner.run(database.connect())
         check()
-    finally:
-        postgres_server.drop_database(database.name)
+        runner.run(connection.close())
 
 
 async def test_the_recorded_names_as_rows(connection: Any) -> None:
