@@ -169,11 +169,11 @@ def walk(world: World, mode: Mode, blocks: Sequence[int], look_every: int) -> It
 @pytest.mark.parametrize("chunks", ["usual", "tiny"])
 def test_after_any_changes_it_is_as_if_it_were_read(mode: Mode, chunks: str) -> None:
     pinned: list[tuple[Snapshot, Seen]] = []
-    with tiny_chunks(600) if chunks == "tiny" else nullcontext():
+    with tiny_chunks(300) if chunks == "tiny" else nullcontext():
         world = World(seed=mode.value)
-        blocks = [400, *[1] * 200, 50, *[1] * 50, 300, *[7] * 20]
-        for number, before in enumerate(walk(world, mode, blocks, look_every=15)):
-            if number % 60 == 0:
+        blocks = [200, *[1] * 60, 50, *[1] * 20, 150, *[7] * 10]
+        for number, before in enumerate(walk(world, mode, blocks, look_every=8)):
+            if number % 30 == 0:
                 pinned.append((before, seen(before)))
         assert len(data_of(before.listing).chunks) > 3 or chunks == "usual"
         for snapshot, then in pinned:
