@@ -25,10 +25,10 @@ from broker_core.patterns import TopicsPattern, compile_pattern
 from tests.support.one_test import in_one_test
 from tests.support.topics import NAMESPACE, matched_form
 
-COUNT = 60_000
+COUNT = 20_000
 
 #: Bytes of a chunk of the second round.
-TINY_CHUNK = 50000
+TINY_CHUNK = 20_000
 
 
 @cache
@@ -44,7 +44,7 @@ def names_of(kind: str) -> tuple[str, ...]:
 
 
 def made_listing(kind: str) -> Listing:
-    """Two megabytes of matched forms: several blocks."""
+    """More than half a megabyte of matched forms: several blocks."""
     return Listing.from_names(NAMESPACE, Mode.PERSISTENT, names_of(kind))
 
 
@@ -102,7 +102,7 @@ PATTERNS = [
         "t/n/device-01[0-9]*-?.*",
     ),
     *(
-        "t/n/(device-00|device-04).*[13579]",
+        "t/n/(device-00|device-01).*[13579]",
         "t/n/.*[13579].*[02468]",
         "t/n/.*e-0.*x.*",
         "t/n/device-012345.*",
@@ -238,7 +238,7 @@ def test_the_slices_of_a_slow_search_are_short(
         started = processor.used
         work()
         took.append(processor.used - started)
-    assert len(took) > 30
+    assert len(took) > 20
     # But the first, of which only the size of the pattern's program is known.
     assert max(took[2:]) < 0.02
     assert scan.cost > 100
