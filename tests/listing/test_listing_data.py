@@ -70,8 +70,8 @@ def test_an_encoded_listing_says_what_a_built_one_says() -> None:
 
 
 def test_a_claim_about_some_rows_makes_no_columns_of_all() -> None:
-    _, encoded, names = both(20_000)
-    for rows in (np.arange(300, 900), np.arange(0, 20_000, 40)):
+    _, encoded, names = both(5000)
+    for rows in (np.arange(300, 900), np.arange(0, 5000, 40)):
         for text in PATTERNS:
             pattern = compile_pattern(text)
             found = encoded.rows(rows).matching(pattern)
@@ -80,7 +80,7 @@ def test_a_claim_about_some_rows_makes_no_columns_of_all() -> None:
 
 
 def test_a_claim_about_all_of_a_mapped_listing_makes_none_either() -> None:
-    _, encoded, names = both(3000)
+    _, encoded, names = both(800)
     claim = encoded.all().as_claim()
     for text in PATTERNS:
         pattern = compile_pattern(text)
