@@ -8,6 +8,7 @@ import random
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import cache
+from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
@@ -57,17 +58,18 @@ def recorded() -> tuple[list[str], list[TopicUpdate]]:
     return first, updates
 
 
-async def replayed(updates: Sequence[TopicUpdate], *, together: int) -> tuple[bool, set[str]]:
-    """Whether all updates fitted, and the topics after them."""
-    first, _ = recorded()
+async def replayed(updates: Sequence[TopicUpdate], *, together: int, first: int = 0) -> tuple[bool, set[str]]:
+    """Whether all updates fitted, the ``first`` of them at once, and the topics after those that did."""
+    begun, _ = recorded()
     store = MemoryStore(NamespaceName("public", "watch"))
-    store.names[Mode.PERSISTENT] = list(first)
+    store.names[Mode.PERSISTENT] = list(begun)
     live = LiveSnapshots(store, Permits(), lambda _namespace: None)
     place = ViewOfNamespace(NamespaceName("public", "watch"), None)
     await live.current(place, Mode.PERSISTENT, 0.0)
-    fits = True
-    for start in range(0, len(updates), together):
-        fits = await live.move(place, updates[start : start + together]) and fits
+    ends = [*range(first, len(updates), together), len(updates)]
+    fits = not first or await live.move(place, updates[:first])
+    for start, end in pairwise(ends):
+        fits = fits and await live.move(place, updates[start:end])
     snapshot = await live.current(place, Mode.PERSISTENT, 0.0)
     assert len(store.asked) == 1
     assert live.known_hash(place) == snapshot.listing.topics_hash
@@ -88,15 +90,15 @@ async def test_one_update_lost_doubled_or_swapped_does_not_fit() -> None:
     _, updates = recorded()
     for number in range(len(updates) - 1):
         before, own, behind = updates[:number], updates[number], updates[number + 1 :]
-        fits, _ = await replayed([*before, *behind], together=1)
+        fits, _ = await replayed([*before, *behind], together=1, first=number)
         assert not fits, f"update {number} was lost"
-        fits, _ = await replayed([*before, behind[0], own, *behind[1:]], together=1)
+        fits, _ = await replayed([*before, behind[0], own, *behind[1:]], together=1, first=number)
         assert not fits, f"update {number} was swapped"
     # The same again changes nothing: its hash is the one of the snapshot.
     expected = await replayed(updates, together=1)
     for number in range(len(updates)):
         doubled = [*updates[: number + 1], *updates[number:]]
-        assert await replayed(doubled, together=1) == expected
+        assert await replayed(doubled, together=1, first=number) == expected
         fits, topics = await replayed(doubled, together=len(doubled))
         assert not fits or topics == expected[1]
 
