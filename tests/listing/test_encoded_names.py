@@ -25,7 +25,7 @@ def drawn(seed: int, count: int) -> list[str]:
 
 
 @pytest.mark.parametrize("domain", ["persistent", "non-persistent"])
-@pytest.mark.parametrize("seed", range(examples(10)))
+@pytest.mark.parametrize("seed", range(examples(5)))
 def test_names_are_those_of_a_listing(seed: int, domain: str) -> None:
     names = [*drawn(seed, 60), "__change_events", "__change_events-partition-2"]
     encoded = EncodedNames.of(NAMESPACE, domain, names)

@@ -44,7 +44,7 @@ def same(encoded: Listing, wanted: Listing) -> None:
         assert chunk.crc == crc_of_fields(chunk.column(0, chunk.size))
 
 
-@in_one_test("seed", range(examples(20)))
+@in_one_test("seed", range(examples(10)))
 @in_one_test("mode", list(Mode))
 def test_pages_in_any_order(mode: Mode, seed: int) -> None:
     rng = random.Random(seed)

@@ -49,7 +49,7 @@ def _assert_bounds(regex: Regex) -> None:
             assert not (pattern.exact_range and in_range and "\n" not in sample)
 
 
-@settings(max_examples=examples(200))
+@settings(max_examples=examples(100))
 @given(regexes())
 @example(Regex(r"t/n/ab\B.", ("t/n/abc", "t/n/ab-")))
 @example(Regex(r"t\b-", ("t-",)))
@@ -68,7 +68,7 @@ def test_no_bound_excludes_what_re2_matches(regex: Regex) -> None:
         _assert_bounds(regex)
 
 
-@settings(max_examples=examples(200))
+@settings(max_examples=examples(100))
 @given(noise())
 @example(Regex(r"\\C", (r"\C",)))
 def test_any_text_is_supported_as_far_as_re2_takes_it(regex: Regex) -> None:

@@ -91,7 +91,7 @@ def _assert_no_false_alarm(regex: Regex, more: list[str]) -> None:
                 assert not full_match(regex.text, form), (regex.text, form)
 
 
-@settings(max_examples=examples(500))
+@settings(max_examples=examples(250))
 @given(
     regexes(("", "t/n/", "t/", "t/n", "^t/n/", "(?i)T/n/", "(?:t/n/|x)", "[s-u]/n/", ".", "t/n/a")),
     st.lists(st.text(max_size=6), max_size=5),
@@ -103,7 +103,7 @@ def test_nothing_that_re2_matches_is_warned_of(regex: Regex, more: list[str]) ->
         _assert_no_false_alarm(regex, more)
 
 
-@settings(max_examples=examples(200))
+@settings(max_examples=examples(100))
 @given(noise(), st.lists(st.text("abst/n-", max_size=6), max_size=5))
 def test_any_text(regex: Regex, more: list[str]) -> None:
     if is_valid(regex.text) and "\\C" not in regex.text:

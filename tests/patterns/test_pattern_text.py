@@ -142,14 +142,14 @@ def _holds(regex: Regex) -> None:
             assert not (shape.any_tail and sample.startswith(shape.prefix or "") and "\n" not in sample)
 
 
-@settings(max_examples=examples(200))
+@settings(max_examples=examples(100))
 @given(regexes())
 def test_a_claim_holds_for_whatever_re2_matches(regex: Regex) -> None:
     if is_valid(regex.text):
         _holds(regex)
 
 
-@settings(max_examples=examples(200))
+@settings(max_examples=examples(100))
 @given(noise())
 def test_a_claim_holds_for_any_text_that_is_a_pattern(regex: Regex) -> None:
     if is_valid(regex.text) and "\\C" not in regex.text:

@@ -109,7 +109,7 @@ async def test_random_pages_while_topics_change(kind: str, masks: bool) -> None:
         plugins["masks"] = PluginOf(visible=mask)
     lister = MemoryLister(at_once=False)
     async with made(lister, plugins) as m:
-        for _ in range(examples(8)):
+        for _ in range(examples(4)):
             names = some_names(chosen, chosen.choice([0, 1, 20, 400]))
             plugin.change(names)
             lister.change(names)
@@ -126,7 +126,7 @@ async def test_random_pages_while_topics_change(kind: str, masks: bool) -> None:
                     answer.release()
 
 
-@settings(max_examples=examples(30))
+@settings(max_examples=examples(15))
 @given(data=st.data())
 async def test_a_walk_over_pages_is_the_listing(data: st.DataObject) -> None:
     locals_ = st.from_regex(r"[ab\-é\U0001f600\uffee]{1,3}(-partition-[0-9]{1,2})?", fullmatch=True)
@@ -145,7 +145,7 @@ async def test_a_walk_over_pages_is_the_listing(data: st.DataObject) -> None:
     assert walked == expected({name for name in names if not hidden(name)}, None, 1000)[0]
 
 
-@settings(max_examples=examples(25))
+@settings(max_examples=examples(13))
 @given(data=st.data())
 async def test_a_walk_while_topics_come_and_go(data: st.DataObject) -> None:
     locals_ = st.from_regex(r"(a|b|-x|\U0001f600|\uffee){1,2}(-partition-[0-9]{1,2}x?)?", fullmatch=True)

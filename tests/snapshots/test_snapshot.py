@@ -138,7 +138,7 @@ ACTS = st.lists(
 )
 
 
-@settings(max_examples=examples(30))
+@settings(max_examples=examples(15))
 @given(ACTS, ACTS, ACTS, st.sampled_from(Mode))
 def test_moved_by_the_log_it_equals_one_that_is_read(
     tmp_path_factory: pytest.TempPathFactory,

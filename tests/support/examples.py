@@ -9,7 +9,7 @@ from hypothesis import settings
 __all__ = ["examples", "load_profile"]
 
 #: Of a property that has no number of its own: each run draws others, and each build has a run.
-_USUAL: Final = 50
+_USUAL: Final = 25
 _PROFILE: Final = "broker-core"
 _OF_UNITS: Final = "broker-core-units"
 

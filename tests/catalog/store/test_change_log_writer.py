@@ -85,7 +85,7 @@ def test_versions_of_another_catalogue_or_of_the_future_are_gaps(tmp_path: Path)
     assert "older than the version" in of_type(future, Gap).reason
 
 
-@settings(max_examples=examples(15))
+@settings(max_examples=examples(8))
 @given(st.lists(st.tuples(st.integers(0, 4), st.booleans()), max_size=25), st.data())
 def test_whoever_replays_the_log_has_the_topics(
     tmp_path_factory: pytest.TempPathFactory, acts: list[tuple[int, bool]], data: st.DataObject

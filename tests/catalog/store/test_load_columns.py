@@ -70,7 +70,7 @@ TOPICS = st.dictionaries(
 KEYS = ("region", "", 'a"b', "a\\b", "a.b", "é", "\n")
 
 
-@settings(max_examples=examples(20))
+@settings(max_examples=examples(10))
 @given(TOPICS, st.sampled_from([(), KEYS]), st.sampled_from([1, 3, 1000]), st.sampled_from([0, 64]))
 def test_all_names_and_properties_are_loaded(
     tmp_path_factory: pytest.TempPathFactory,

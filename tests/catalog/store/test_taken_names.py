@@ -50,7 +50,7 @@ def test_a_name_of_many_marks_is_not_looked_up_in_all_spellings(tmp_path: Path) 
     st.sets(st.text("a._", min_size=1, max_size=6), max_size=8),
     st.sets(st.text("a._", min_size=1, max_size=6), min_size=1, max_size=8),
 )
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(15))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(8))
 def test_names_are_taken_as_a_look_at_all_topics_finds(
     tmp_path_factory: pytest.TempPathFactory, there: set[str], asked: set[str]
 ) -> None:

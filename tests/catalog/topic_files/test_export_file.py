@@ -127,7 +127,7 @@ NAMES = st.lists(
 )
 
 
-@settings(max_examples=examples(20))
+@settings(max_examples=examples(10))
 @given(NAMES, st.sampled_from(["names", "json"]))
 def test_an_export_imports_as_the_same_set(
     tmp_path_factory: pytest.TempPathFactory,

@@ -260,7 +260,7 @@ def test_a_wrong_line_takes_nothing_of_the_file(
     assert catalog.version(NAMESPACE).number == 1
 
 
-@settings(max_examples=examples(75))
+@settings(max_examples=examples(38))
 @given(
     st.lists(st.tuples(LINES, st.booleans()), max_size=4),
     st.sampled_from([LogBounds(), LogBounds(rows=2)]),

@@ -47,7 +47,7 @@ def parts(listing: Listing, rng: random.Random) -> list[Selection]:
     ]
 
 
-@pytest.mark.parametrize("seed", range(examples(8)))
+@pytest.mark.parametrize("seed", range(examples(4)))
 def test_it_is_the_difference_of_the_sets_of_names(seed: int) -> None:
     rng = random.Random(seed)
     with tiny_chunks(rng.choice([60, 200, 2000, 100_000])):
@@ -62,7 +62,7 @@ def test_it_is_the_difference_of_the_sets_of_names(seed: int) -> None:
                 assert differ(new, old) == (names - former, former - names)
 
 
-@pytest.mark.parametrize("seed", range(examples(8)))
+@pytest.mark.parametrize("seed", range(examples(4)))
 def test_of_many_small_changes_it_is_that_of_the_sets_of_names(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

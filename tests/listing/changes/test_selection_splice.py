@@ -148,7 +148,7 @@ def test_claimed_names_are_checked_before_they_are_shared() -> None:
         claimed.all().with_changes([], added)
 
 
-@in_one_test("seed", range(examples(15)))
+@in_one_test("seed", range(examples(8)))
 def test_it_is_the_listing_of_the_names(seed: int) -> None:
     pick = random.Random(seed)
     drawn = [

@@ -38,7 +38,7 @@ def test_names_of_both_domains_pass() -> None:
         check_fields(fields, NamespaceName.parse("t/m"), Mode.ALL)
 
 
-@in_one_test("seed", range(examples(200)))
+@in_one_test("seed", range(examples(100)))
 def test_what_passes_is_what_a_listing_would_encode(seed: int) -> None:
     """One byte is changed: it is found, unless the names are still right ones in their order."""
     pick = random.Random(seed)

@@ -32,7 +32,7 @@ def values_of(chunks: Sequence[Chunk]) -> list[str | None]:
     return [value for chunk in chunks for value in chunk.properties["team"].column().to_pylist()]
 
 
-@settings(max_examples=examples(100))
+@settings(max_examples=examples(50))
 @given(TOPICS, st.integers(1, 20))
 def test_it_equals_all_at_once(topics: dict[str, list[int]], block: int) -> None:
     bases = sorted(topics, key=str.encode)

@@ -33,7 +33,7 @@ def test_a_value_and_none() -> None:
     assert nothing.rows_with("a") is None
 
 
-@in_one_test("seed", range(examples(40)))
+@in_one_test("seed", range(examples(20)))
 def test_changes_keep_the_values(seed: int) -> None:
     pick = random.Random(seed)
     values = drawn(pick, pick.randint(1, 60))

@@ -15,7 +15,7 @@ SMALL = BLOCK // 4
 
 
 @given(st.lists(st.sampled_from([1, 10, SMALL - 1, SMALL, BLOCK - 5, BLOCK + 5]), max_size=40))
-@settings(max_examples=examples(15))
+@settings(max_examples=examples(8))
 def test_pieces_are_neither_tiny_nor_large(sizes: list[int]) -> None:
     given_pieces = [bytes([number]) * size for number, size in enumerate(sizes)]
     pieces = [bytes(piece) for piece in joined_pieces(given_pieces, BlockSize())]

@@ -40,7 +40,7 @@ def matches(pattern: str, name: str) -> bool:
 
 
 @given(st.lists(NAMES, max_size=30), PATTERNS | st.none(), PATTERNS, st.integers(0, 30), st.integers(0, 30))
-@settings(max_examples=examples(150))
+@settings(max_examples=examples(75))
 def test_columns_and_single_names_are_what_each_pattern_says(
     names: list[str], allowed: list[str] | None, denied: list[str], low: int, high: int
 ) -> None:
