@@ -172,11 +172,11 @@ async def test_what_changed_since_is_there(catalog: SqliteCatalog, request: pyte
 async def test_a_disk_that_fills_while_it_is_stored_costs_the_next_start_alone(tmp_path: Path) -> None:
     with SqliteCatalog(tmp_path / "c.sqlite") as catalog:
         folder = folder_beside(catalog.path)
-        with small_disk(folder, "256k"):
+        with small_disk(folder, "128k"):
             fill(catalog, 60)
             async with started(catalog) as (lister, _):
                 await answers(lister)
-            fill(catalog, 6000)
+            fill(catalog, 3000)
             # Of three modes, in this run; read is what the one before has written.
             for written, read in ((0, 0), (0, 0), (3, 0), (3, 3)):
                 if written:
