@@ -60,10 +60,10 @@ def test_pages_in_any_order(mode: Mode, seed: int) -> None:
 
 @pytest.mark.parametrize("shortest", [1, 100, 120, 16_340], ids=str)
 def test_pages_in_order_with_lengths_of_every_width(shortest: int) -> None:
-    names = sorted(f"{index:04d}" + "n" * (shortest + index % 40) for index in range(1000))
+    names = sorted(f"{index:04d}" + "n" * (shortest + index % 40) for index in range(400))
     encoder = ListingEncoder(NAMESPACE, Mode.PERSISTENT)
-    for start in range(0, 1000, 300):
-        encoder.add(PERSISTENT, page(names[start : start + 300]))
+    for start in range(0, 400, 150):
+        encoder.add(PERSISTENT, page(names[start : start + 150]))
     assert encoder.nbytes > sum(map(len, names))
     wanted = Listing.from_names(NAMESPACE, Mode.PERSISTENT, [f"persistent://{NAMESPACE}/{n}" for n in names])
     same(encoder.finish(), wanted)

@@ -41,10 +41,10 @@ def assert_chunk(chunk: Chunk, names: list[str]) -> None:
 
 @in_one_test("kind", KINDS)
 @in_one_test("seed", range(examples(2)))
-@in_one_test("count", [3, 300])
+@in_one_test("count", [3, 120])
 def test_it_is_the_chunk_of_the_names(kind: str, seed: int, count: int) -> None:
     pick = random.Random(seed)
-    names = sorted({KINDS[kind](pick) for _ in range(600 if kind != "long" else 40)})
+    names = sorted({KINDS[kind](pick) for _ in range(240 if kind != "long" else 40)})
     chunk = chunk_of(names)
     if pick.random() < 0.7:
         _ = chunk.forms  # else they are made when they are first asked for
