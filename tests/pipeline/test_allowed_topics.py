@@ -324,7 +324,7 @@ ROADS: Sequence[Callable[[World, Rules, str, random.Random], Awaitable[None]]] =
 )
 
 
-@pytest.mark.parametrize("questions", [600, pytest.param(10_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("questions", [300, pytest.param(10_000, marks=pytest.mark.long)])
 async def test_every_road_shows_what_matching_each_name_says(tmp_path: Path, questions: int) -> None:
     chance = random.Random(32)
     async with world(tmp_path) as served:
