@@ -142,7 +142,7 @@ async def test_properties_alone_of_partitions_in_the_same_file(
             assert {name: found[name] for name in found if "/o" in name} == wanted
 
 
-@pytest.mark.parametrize("examples", [30, pytest.param(150, marks=pytest.mark.long)])
+@pytest.mark.parametrize("examples", [15, pytest.param(150, marks=pytest.mark.long)])
 def test_loads_are_what_the_rules_say(database: Database, examples: int) -> None:
     """The rules in Python, as the tests of the catalogue's import have them."""
 

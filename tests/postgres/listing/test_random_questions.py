@@ -186,8 +186,8 @@ async def ask(client: RawClient, question: QuestionKey, hash_: str | None = None
 @pytest.mark.parametrize(
     ("trigrams", "page", "questions"),
     [
-        ("auto", statements.PAGE_NAMES, 200),
-        ("off", 16, 100),
+        ("auto", statements.PAGE_NAMES, 100),
+        ("off", 16, 60),
         pytest.param("auto", statements.PAGE_NAMES, 2000, marks=pytest.mark.long),
         pytest.param("off", 16, 500, marks=pytest.mark.long),
     ],

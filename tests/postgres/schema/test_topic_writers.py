@@ -21,7 +21,7 @@ from tests.support.eventually import eventually
 from tests.support.postgres_server import Database
 
 _WRITERS = 8
-_TURNS = 40
+_TURNS = 15
 _NAMESPACES = ("t/a", "t/b", "t/c")
 _NAMES = [f"topic-{number}{ending}" for number in range(6) for ending in ("", "-partition-0", "-partition-1")]
 
