@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from tests.support.one_test import in_one_test
 _SOURCES = Path(broker_core.__file__).parent
 #: What would write JSON in another way.
 _OTHERS = {"json.dumps", "json.dump", "json.JSONEncoder", "web.json_response"}
+#: The beginning of bytes or of an f-string.
+_PREFIXED = re.compile(r"""\b(?:[rR]?[bBfF]|[bBfF][rR])["']""")
 
 
 def _encoders(tree: ast.AST) -> Iterator[str]:
@@ -57,7 +60,7 @@ def test_json_of_others_has_each_key_once_and_finite_numbers(text: str, problem:
 @in_one_test("path", sorted(_SOURCES.rglob("*.py")))
 def test_no_other_module_decides_it(path: Path) -> None:
     text = path.read_text()
-    tree = ast.parse(text)
     if path.name != "compact_json.py" and any(other in text for other in _OTHERS):
-        assert _OTHERS.isdisjoint(_encoders(tree))
-    assert not list(_wide_texts(tree))
+        assert _OTHERS.isdisjoint(_encoders(ast.parse(text)))
+    if '": ' in text and _PREFIXED.search(text):  # of most files the tree would be made for nothing
+        assert not list(_wide_texts(ast.parse(text)))
