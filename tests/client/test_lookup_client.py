@@ -142,7 +142,7 @@ def test_what_it_shows() -> None:
 
 @pytest.mark.parametrize("road", ["pulsar", "http"])
 async def test_this_server(road: str) -> None:
-    names = [f"persistent://public/default/orders-{number}" for number in range(3000)]
+    names = [f"persistent://public/default/orders-{number}" for number in range(300)]
     async with (
         serve(topics=names) as server,
         LookupClient(server.url if road == "pulsar" else server.http_url) as client,
@@ -151,7 +151,7 @@ async def test_this_server(road: str) -> None:
         question: dict[str, Any] = {"topics_pattern": "persistent://public/default/orders-1.*"}
         found = await client.get_topics_under_namespace("public/default", **question)
         assert isinstance(found, TopicListing)
-        assert (len(found), found.filtered) == (1111, True)
+        assert (len(found), found.filtered) == (111, True)
         assert all(name in found for name in names if "-1" in name)
         assert found.topics_hash == topics_hash(found)
         again = await client.get_topics_under_namespace(

@@ -301,7 +301,7 @@ async def test_each_change_that_is_told_is_taken_in_without_a_question(
         await eventually(lambda: watched.changes.is_watching)
         asked = len(watched.cluster.asked)
         chosen = random.Random(1)
-        for _ in range(200):
+        for _ in range(80):
             watched.change(chosen)
             await watched.are_right()
         assert watched.changes.topics.names.to_pylist() == sorted(watched.topics)

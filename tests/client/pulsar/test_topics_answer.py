@@ -61,9 +61,16 @@ def large(count: int, seed: int, lengths: list[int]) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("kind", [bytes, memoryview])
 @pytest.mark.parametrize(
-    "lengths", [[40], [18, 19, 30], [40, 140, 200], [100, 17_000, 20_000], [60, 2_320]], ids=str
+    ("lengths", "kind"),
+    [
+        ([40], bytes),
+        ([18, 19, 30], memoryview),
+        ([40, 140, 200], memoryview),
+        ([100, 17_000, 20_000], memoryview),
+        ([60, 2_320], memoryview),
+    ],
+    ids=str,
 )
 def test_a_large_answer_is_read_at_once(lengths: list[int], kind: type) -> None:
     topics = large(70_000 // lengths[0] + 1000, 1, lengths)

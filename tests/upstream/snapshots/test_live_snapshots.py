@@ -107,7 +107,7 @@ async def test_an_error_in_place_of_what_is_too_old(scene: Scene, monkeypatch: p
 
 
 async def test_a_change_costs_one_chunk(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    with tiny_chunks():
+    with tiny_chunks(4096):
         await scene.names()
         before = await scene.live.current(PLACE, Mode.PERSISTENT, scene.now - 60)
         scene.store.names[Mode.PERSISTENT] = [*NAMES[:-1], "persistent://t/n/topic-02500-b"]

@@ -48,7 +48,7 @@ def test_a_snapshot_shares_what_did_not_change(changed: int) -> None:
     def names(first: int) -> pa.LargeStringArray:
         return pa.array(NAMES[first:], pa.large_string())
 
-    with tiny_chunks():
+    with tiny_chunks(1000):
         old, _ = snapshot_of(NAMESPACE, Mode.PERSISTENT, VERSION, None, names(0), most=0)
         new, moves = snapshot_of(NAMESPACE, Mode.PERSISTENT, VERSION, old, names(changed), most=changed)
     assert new.listing.names.to_pylist() == NAMES[changed:]

@@ -110,7 +110,7 @@ async def test_random_changes_lead_to_the_listing(monkeypatch: pytest.MonkeyPatc
             *(f"{PARTED}-partition-{index}" for index in range(5)),
             *(f"persistent://t/n/é{i}" for i in range(40)),
         ]
-        for _ in range(200):
+        for _ in range(80):
             there = scene.store.names[Mode.PERSISTENT]
             gone = dice.sample(there, min(len(there), dice.randrange(3)))
             free = sorted(set(pool) - set(there))
