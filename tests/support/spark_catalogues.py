@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import uuid
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import groupby
@@ -176,13 +177,12 @@ def changes_of(manifest: Manifest, before: Names, now: Names, *, compared: bool)
     changed = {name for name in before.keys() | now.keys() if before.get(name, "-") != now.get(name, "-")}
     firsts = [first_key(stretch[0]) for stretch in manifest.stretches()][1:]
 
-    def within(names: Names, number: int) -> dict[tuple[str, str, str], str | None]:
-        keys = keyed(names)["key"].to_pylist()
-        return {
-            name: names[name]
-            for name, key in zip(map(name_of_key, keys), keys, strict=True)
-            if sum(first <= key for first in firsts) == number
-        }
+    def shared_out(names: Names) -> list[dict[tuple[str, str, str], str | None]]:
+        shares: list[dict[tuple[str, str, str], str | None]] = [{} for _ in range(len(firsts) + 1)]
+        for key in keyed(names)["key"].to_pylist():
+            name = name_of_key(key)
+            shares[bisect_right(firsts, key)][name] = names[name]
+        return shares
 
     begins: list[bytes] = []
     for namespace, domain, column in _by_place(now):
@@ -192,12 +192,12 @@ def changes_of(manifest: Manifest, before: Names, now: Names, *, compared: bool)
     run = SortedRun("", (RunBlock(first, 0, 0, 1),), tuple(begins))
     reuse = SegmentReuse(PreviousGeneration(manifest, ()), dict.fromkeys(range(len(firsts) + 1), ()))
     found: dict[int, NameChanges] = {}
+    own_of, touched_of = shared_out(now), shared_out(dict.fromkeys(changed))
     for number in reuse.cut_by([run]).carried:
-        own = within(now, number)
+        own, touched = own_of[number], touched_of[number]
         if compared:
             found[number] = NameChanges(None, keyed(own))
             continue
-        touched = within(dict.fromkeys(changed), number)
         staged = {name: value for name, value in own.items() if name in touched}
         found[number] = NameChanges(tuple(keyed(touched)["key"].to_pylist()), keyed(staged))
     return found

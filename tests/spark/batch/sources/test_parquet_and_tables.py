@@ -33,7 +33,7 @@ from tests.support.spark_catalogues import staged_names, staging_area
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_COLUMNS = "namespace string, domain string, name string, properties string"
+_COLUMNS = ("namespace", "domain", "name", "properties")
 Found = set[tuple[str, str, str, str | None]]
 
 
@@ -368,7 +368,7 @@ class _VersionedTable:
         self.moved += 1
 
     def pinned(self) -> PinnedTable:
-        rows = self.spark.createDataFrame(rows_of(self.versions[-1]), _COLUMNS).coalesce(1)
+        rows = self._frame(rows_of(self.versions[-1]))
         return PinnedTable(rows, f"fake {len(self.versions) - 1}", self.changed_rows)
 
     def changed_rows(self, since: str) -> DataFrame:
@@ -380,7 +380,12 @@ class _VersionedTable:
         came = {name: now[name] for name in now if name in moved or now[name] != before.get(name, "gone")}
         rows = [{**row, "_change_type": "DELETE"} for row in rows_of(gone)]
         rows += [{**row, "_change_type": "INSERT"} for row in rows_of(came)]
-        return self.spark.createDataFrame(rows, f"{_COLUMNS}, _change_type string").coalesce(1)
+        return self._frame(rows, "_change_type")
+
+    def _frame(self, rows: list[dict[str, str | None]], *more: str) -> DataFrame:
+        """A frame by way of Arrow: of rows as they are, Spark makes and pickles one object after the other."""
+        schema = pa.schema([(column, pa.string()) for column in (*_COLUMNS, *more)])
+        return self.spark.createDataFrame(pa.Table.from_pylist(rows, schema)).coalesce(1)
 
 
 def test_random_chains_of_changes_of_a_table_with_versions(
