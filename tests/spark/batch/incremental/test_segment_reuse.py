@@ -354,8 +354,10 @@ def test_digests_say_which_stretches_of_a_table_are_as_they_were(
     for turn in range(3):
         table = pa.table({"name": [f"persistent://{name}" for name in names]})
         pq.write_table(table, tmp_path / "topics.parquet")
-        (result, digests), full = built("store"), built(f"full-{turn}")
-        assert (result.generation, digests) == (full[0].generation, full[1])
+        result, digests = built("store")
+        if turn:  # the first one is a full build
+            full = built(f"full-{turn}")
+            assert (result.generation, digests) == (full[0].generation, full[1])
         assert all(digests.values())
         assert bool(turn) is (result.segments_kept > len(digests) // 2)
         assert bool(turn) is (
