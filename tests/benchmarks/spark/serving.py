@@ -263,7 +263,7 @@ async def _swaps(folder: Path, swaps: int) -> list[Row]:
 
 def measure(*, small: bool = False) -> list[Row]:
     """The rows: ``what``, ``value``, ``unit``, and ``at_most`` or ``at_least`` if there is a goal."""
-    matches, questions, swaps = (20_000, 5_000, 6) if small else (1_000_000, 100_000, 100)
+    matches, questions, swaps = (5_000, 1_000, 6) if small else (1_000_000, 100_000, 100)
     with tempfile.TemporaryDirectory(prefix="broker-core-spark-bench-") as name:
         folder = Path(name)
         rows = asyncio.run(_latencies(folder, matches))

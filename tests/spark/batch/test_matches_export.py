@@ -220,12 +220,12 @@ def test_every_kind_of_postings_and_every_mode(
     monkeypatch.setattr(matches_export, "_ROWS", most)
     names = {
         domain: [f"t-{number:04}" for number in range(size)]
-        for domain, size in (("persistent", 1000), ("non-persistent", 30))
+        for domain, size in (("persistent", 400), ("non-persistent", 30))
     }
     questions = [CanonicalQuestion.of("a/b", mode, pattern) for mode in Mode for pattern in PATTERNS]
     store = open_store(str(tmp_path))
     manifest = build_generation(
-        store, {"a/b": names}, questions, catalogue_id="id", versions={"a/b": 1}, segment_bytes=4096
+        store, {"a/b": names}, questions, catalogue_id="id", versions={"a/b": 1}, segment_bytes=2048
     )
     lines = [question.line for question in questions]
     lines += [CanonicalQuestion.of("a/c", Mode.ALL, ".*").line]

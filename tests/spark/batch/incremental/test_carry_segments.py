@@ -146,7 +146,7 @@ def test_what_is_carried_over_equals_a_whole_build(tmp_path: Path, compared: boo
     pick = random.Random(11)
     alphabet = [chr(0x10FFFF), "", "é", "k", "zz", "-part"]
     carried = anew = patches = 0
-    for turn in range(12):
+    for turn in range(8):
         every = {
             (
                 pick.choice(["a/b", "a/c"]),

@@ -235,7 +235,7 @@ class _Fetched:
 def swapped(pick: random.Random) -> tuple[dict[str, dict[str, list[str]]], list[CanonicalQuestion]]:
     names = {
         "a/large": {
-            "persistent": [f"orders-{number}" for number in pick.sample(range(3000), 2000)],
+            "persistent": [f"orders-{number}" for number in pick.sample(range(900), 600)],
             "non-persistent": ["np-7"][: pick.randrange(2)],
         },
         "b/tiny": {"persistent": [f"t{number}" for number in range(pick.randrange(3))]},
@@ -265,7 +265,7 @@ def test_a_swap_fetches_what_is_new_and_answers_as_a_whole_generation() -> None:
             names["b/tiny"]["persistent"] = [f"t{number}" for number in range(pick.randrange(4))]
         questions = pick.sample(requested, len(requested) - 1) if turn > 5 else requested
         made = build_generation(
-            store, names, questions, catalogue_id="c", versions=dict.fromkeys(names, turn), segment_bytes=4096
+            store, names, questions, catalogue_id="c", versions=dict.fromkeys(names, turn), segment_bytes=1280
         )
         counted = _Fetched(store)
         generation = Generation.open(
@@ -300,7 +300,7 @@ def test_what_is_kept_is_checked_against_the_new_manifest_and_now_and_then_again
             store, names, questions, catalogue_id="c", versions=dict.fromkeys(names, version), **more
         )
 
-    first = made(requested, 1, segment_bytes=4096)
+    first = made(requested, 1, segment_bytes=1280)
     generation = Generation.open(store, first.id)
     assert len(first.segments) > 3
 
@@ -311,7 +311,7 @@ def test_what_is_kept_is_checked_against_the_new_manifest_and_now_and_then_again
     same = replace(first, namespaces=dict.fromkeys(names, 2))
     assert opened_upon(same).manifest.topics == first.topics
     fewer = [question for question in requested if question.selector.pattern != ".*7"]
-    others = made(fewer, 3, segment_bytes=4096)
+    others = made(fewer, 3, segment_bytes=1280)
     lies = {
         "asked other patterns": replace(first, questions=others.questions, question_count=len(fewer)),
         "none that begins a segment": replace(first, segment_bytes=2**40),
