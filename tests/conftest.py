@@ -28,6 +28,8 @@ from tests.support.unit_tests import is_unit_tests, turn_of_tests
 note_no_stacks()
 note_cancelled_tasks()
 keep_files_in_memory()
+# Rich draws a traceback that is logged, with the lines around each of its own, for half a second.
+structlog.get_config()["processors"][-1].exception_formatter = structlog.dev.plain_traceback
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # As a shell without job control starts `make test &`: all programs that the tests interrupt would inherit it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
