@@ -5,6 +5,7 @@ Plugins only need the names exported here.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from broker_core.lazy_exports import lazy_exports
@@ -111,6 +112,7 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 
+@cache
 def _version() -> str:
     from importlib.metadata import PackageNotFoundError, version
 

@@ -23,7 +23,7 @@ import asyncio
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
+from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
 from itertools import accumulate
 from typing import Any, Final, TypeVar
@@ -364,6 +364,7 @@ class Metrics(Collector):
             self._stale_ages.of(plugin)
 
 
+@cache
 def _version() -> str:
     try:
         return version("broker-core")

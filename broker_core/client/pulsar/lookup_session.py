@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import Final, Protocol, Self, TypeAlias
 
@@ -49,6 +49,7 @@ Encode: TypeAlias = Callable[[int], bytes]
 _LARGE: Final = 64 * 1024  # bytes; an answer that is larger is read in a thread
 
 
+@cache
 def software_version() -> str:
     """The version of this package; ``0`` of a source tree that is not installed."""
     try:
