@@ -49,11 +49,11 @@ def _try(commands: list[str], folder: Path) -> None:
 
 
 def test_it_runs_twice_in_a_row_and_its_commands_work_as_printed(tmp_path: Path) -> None:
-    first = _run(tmp_path, COMMAND, try_commands=True)
+    first = _run(tmp_path, forked_program("broker-core"), try_commands=True)
     assert first[0].startswith("ready pulsar=127.0.0.1:")
     assert " http=127.0.0.1:" in first[0]
     assert first[1].startswith("filled ")
-    again = _run(tmp_path, forked_program("broker-core"))
+    again = _run(tmp_path, COMMAND)
     assert again[1].startswith("found ")
     assert '"ready"' not in (tmp_path / "log").read_text()  # the same terminal has the line
 
