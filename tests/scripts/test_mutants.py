@@ -75,8 +75,11 @@ def test_what_no_test_finds_survives(tmp_path: Path, root: Path, capsys: pytest.
     test = (
         "from scripts.small import small\n\n\ndef test_small():\n    assert small(6, 6) and not small(7, 7)\n"
     )
-    for name, text in {"scripts/small.py": _SOURCE, "tests/scripts/test_small.py": test}.items():
-        (tmp_path / name).parent.mkdir(parents=True)
+    # The plugin of schemathesis is imported for a second.
+    options = "[pytest]\naddopts = -p no:schemathesis\n"
+    files = {"scripts/small.py": _SOURCE, "tests/scripts/test_small.py": test, "pytest.ini": options}
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     for command in (["init", "-q"], ["add", "."]):
         subprocess.run(["git", *command], cwd=tmp_path, check=True)

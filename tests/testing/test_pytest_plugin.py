@@ -36,10 +36,9 @@ def test_a_project_of_its_own_needs_no_configuration(tmp_path: Path) -> None:
             "-m",
             "pytest",
             "-q",
-            "-p",
-            "no:asyncio",
-            "-p",
-            "no:cacheprovider",
+            *("-p", "no:asyncio"),
+            *("-p", "no:cacheprovider"),
+            *("-p", "no:schemathesis"),  # it is imported for a second
             "-W",
             "error",
             "test_mine.py",

@@ -26,10 +26,12 @@ HELD_BY_PLUGIN = 8 * 7 * MB
 PLUGIN = f"""
 from broker_core import TopicListingResult, hookimpl
 
+LOCAL = [f"orders-of-the-region-{{number:09d}}" for number in range({NAMES})]
+
 
 @hookimpl
 def broker_core_list_topics(request, namespace):
-    names = [f"persistent://{{namespace}}/orders-of-the-region-{{number:09d}}" for number in range({NAMES})]
+    names = [f"persistent://{{namespace}}/{{local}}" for local in LOCAL]
     version = "1" if namespace.tenant == "versions" else None
     return TopicListingResult.success(names, version=version)
 """
