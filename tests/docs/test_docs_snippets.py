@@ -103,10 +103,16 @@ def subcommand(command: Any, name: str) -> Any | None:
     return command.get_command(None, name) if hasattr(command, "get_command") else None
 
 
+@pytest.fixture(scope="module")
+def command_tree() -> Any:
+    """The commands of `broker-core`; they take longer to make than to look through."""
+    return typer.main.get_command(app)
+
+
 @in_one_test("block, line", shown_commands())
-def test_the_options_of_shown_commands_exist(block: Block, line: str) -> None:
+def test_the_options_of_shown_commands_exist(command_tree: Any, block: Block, line: str) -> None:
     for words in re.findall(r"(?:^|[ /])broker-core ((?:[^|;&]|'[^']*')+)", line):
-        command = typer.main.get_command(app)
+        command = command_tree
         rest = words.split()
         while rest and (below := subcommand(command, rest[0])) is not None:
             command, _ = below, rest.pop(0)
