@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, Final, TypeAlias, get_args
 
@@ -44,6 +45,7 @@ def table_model(model: type[BaseModel], key: str) -> type[BaseModel] | None:
     return None
 
 
+@cache
 def known_keys(model: type[BaseModel]) -> Mapping[SettingPath, type[BaseModel] | None]:
     """Every path of tables and keys below ``model``, and the models of the tables."""
     known: dict[SettingPath, type[BaseModel] | None] = {}
