@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
 from broker_core.change_log import CatalogVersion
@@ -18,6 +19,7 @@ __all__ = ["STATIC_ID", "CatalogueSnapshot", "CatalogueSource"]
 STATIC_ID: Final = "static"
 
 
+@dataclass(kw_only=True)
 class CatalogueSnapshot(ABC):
     """One state of a catalogue, by default of a static one without versions.
 
@@ -27,7 +29,7 @@ class CatalogueSnapshot(ABC):
     """
 
     catalogue_id: str = STATIC_ID
-    versions: Mapping[str, CatalogVersion]
+    versions: Mapping[str, CatalogVersion] = field(default_factory=dict)
     unversioned: str = ""
     repeats: int = 0
     left_out: int = 0

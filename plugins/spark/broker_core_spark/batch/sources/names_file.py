@@ -17,7 +17,7 @@ from broker_core.catalog import CatalogError, SqliteCatalog, import_topics
 from broker_core.names import NamespaceName
 from broker_core.plugin_cli import RunningBroker
 from broker_core_spark.batch.build_errors import InvalidCatalogue
-from broker_core_spark.batch.sources.catalogue_source import STATIC_ID, CatalogueSnapshot, CatalogueSource
+from broker_core_spark.batch.sources.catalogue_source import CatalogueSnapshot, CatalogueSource
 from broker_core_spark.batch.sources.sqlite_catalogue import EmbeddedSnapshot
 
 __all__ = ["NamesSource", "ServerSource"]
@@ -46,7 +46,7 @@ class NamesSource(CatalogueSource):
                         repeats = import_topics(catalog, self.namespace, lines).repeats
                     with catalog.state() as state:
                         yield EmbeddedSnapshot(
-                            state, {}, STATIC_ID, "a list of names has no versions", repeats
+                            state, unversioned="a list of names has no versions", repeats=repeats
                         )
             except CatalogError as error:
                 raise InvalidCatalogue(f"{self.shown}: {error}") from error

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from broker_core.change_log import CatalogVersion
 from broker_core.names import NamespaceName
 from broker_core.plugin_cli import RunningBroker
 from broker_core_spark.batch.build_errors import InvalidCatalogue
@@ -123,17 +121,18 @@ class _JoinedCatalogues(CatalogueSource):
     def snapshot(self) -> Iterator[CatalogueSnapshot]:
         """The current state of each, held until the context ends."""
         with ExitStack() as held:
-            yield _JoinedSnapshot([held.enter_context(source.snapshot()) for source in self.sources])
+            parts = [held.enter_context(source.snapshot()) for source in self.sources]
+            yield _JoinedSnapshot(
+                parts,
+                unversioned="several catalogues have no version together",
+                repeats=sum(part.repeats for part in parts),
+                left_out=sum(part.left_out for part in parts),
+            )
 
 
+@dataclass
 class _JoinedSnapshot(CatalogueSnapshot):
-    unversioned = "several catalogues have no version together"
-    versions: Mapping[str, CatalogVersion] = MappingProxyType({})
-
-    def __init__(self, parts: Sequence[CatalogueSnapshot]) -> None:
-        self._parts = parts
-        self.repeats = sum(part.repeats for part in parts)
-        self.left_out = sum(part.left_out for part in parts)
+    parts: Sequence[CatalogueSnapshot]
 
     def read(self, staging: StagingArea) -> list[SortedRun]:
-        return [run for part in self._parts for run in part.read(staging)]
+        return [run for part in self.parts for run in part.read(staging)]

@@ -120,7 +120,7 @@ class TableSource(CatalogueSource):
                 with described_job(self.spark, SparkJob("count the rows that are left out")):
                     left_out = table.rows.where(f"NOT coalesce(({self.where}), false)").count()
                 table = replace(table, rows=table.rows.where(self.where))
-        yield TableSnapshot(self, table, table.unversioned, left_out)
+        yield TableSnapshot(self, table, unversioned=table.unversioned, left_out=left_out)
 
     def _opened(self) -> PinnedTable:
         """The rows, at a version if the table has some."""
@@ -162,8 +162,6 @@ class TableSnapshot(CatalogueSnapshot):
 
     _source: TableSource
     _table: PinnedTable
-    unversioned: str
-    left_out: int
 
     @property
     def _made_by(self) -> str:

@@ -19,7 +19,7 @@ import asyncio
 import io
 import re
 import threading
-from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
@@ -146,7 +146,13 @@ async def _taken(
         for row in rows
     }
     return _DatabaseSnapshot(
-        connection, loop, source, snapshot, versions, int(catalogue["pages"]), catalogue["catalog_id"]
+        connection,
+        loop,
+        source,
+        snapshot,
+        int(catalogue["pages"]),
+        catalogue_id=catalogue["catalog_id"],
+        versions=versions,
     )
 
 
@@ -175,9 +181,7 @@ class _DatabaseSnapshot(CatalogueSnapshot):
     loop: asyncio.AbstractEventLoop
     source: PostgresSource
     exported: str
-    versions: Mapping[str, CatalogVersion]
     pages: int
-    catalogue_id: str
 
     def read(self, staging: StagingArea) -> list[SortedRun]:
         wanted = self.versions if staging.namespaces is None else staging.namespaces

@@ -7,7 +7,7 @@ sort and write.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -56,8 +56,8 @@ class EmbeddedSource(CatalogueSource):
             with SqliteCatalog(self.path, create=False) as catalog, catalog.state() as state:
                 yield EmbeddedSnapshot(
                     state,
-                    {str(name): version for name, version in state.versions.items()},
-                    state.catalog_id,
+                    catalogue_id=state.catalog_id,
+                    versions={str(name): version for name, version in state.versions.items()},
                 )
         except CatalogError as error:
             raise InvalidCatalogue(str(error)) from error
@@ -68,10 +68,6 @@ class EmbeddedSnapshot(CatalogueSnapshot):
     """The state of an embedded catalogue in one transaction."""
 
     state: Any
-    versions: Mapping[str, CatalogVersion]
-    catalogue_id: str
-    unversioned: str = ""
-    repeats: int = 0
 
     def read(self, staging: StagingArea) -> list[SortedRun]:
         places = [
