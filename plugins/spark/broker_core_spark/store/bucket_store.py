@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -13,7 +13,7 @@ from obstore.exceptions import AlreadyExistsError, BaseError, NotFoundError, Not
 from obstore.store import MemoryStore, from_url
 
 from broker_core_spark.errors import StoreFailed
-from broker_core_spark.store.store import CHUNK, FileData, Store, StoredFile, failing
+from broker_core_spark.store.store import CHUNK, FileData, Store, StoredFile
 
 __all__ = ["ERRORS", "PREFIXES", "BucketStore", "bucket_client", "obstore_message"]
 
@@ -46,7 +46,7 @@ class BucketStore(Store):
     missing = (NotFoundError, FileNotFoundError)
 
     def __init__(self, uri: str, client: Any, *, checked: bool = False) -> None:
-        super().__init__(uri, checked=checked)
+        super().__init__(uri, checked=checked, errors=ERRORS, reason=obstore_message)
         self._client = client
 
     def _put(self, path: str, data: FileData, replace: bool) -> bool:
@@ -80,9 +80,6 @@ class BucketStore(Store):
 
     def _delete(self, path: str) -> None:
         obstore.delete(self._client, path)
-
-    def _failing(self, what: str) -> AbstractContextManager[None]:
-        return failing(self.uri, what, ERRORS, obstore_message)
 
 
 def obstore_message(error: Exception) -> str:

@@ -11,13 +11,13 @@ import os
 import secrets
 import stat
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO, Final
 
 from broker_core_spark.errors import DamagedFile, StoreFailed
-from broker_core_spark.store.store import CHUNK, FileData, Store, StoredFile, failing
+from broker_core_spark.store.store import CHUNK, FileData, Store, StoredFile
 
 __all__ = ["TEMPORARY", "FolderStore"]
 
@@ -110,9 +110,6 @@ class FolderStore(Store):
             return os.fdopen(descriptor, "rb")
         os.close(descriptor)
         raise DamagedFile(f"{self._root}/{path}: it is no regular file")
-
-    def _failing(self, what: str) -> AbstractContextManager[None]:
-        return failing(self.uri, what)
 
 
 def _sync_folder(folder: Path) -> None:

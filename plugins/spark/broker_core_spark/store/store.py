@@ -16,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import ClassVar, Final, TypeAlias
 
 from broker_core_spark.errors import DamagedFile, InvalidGeneration, StoreFailed
@@ -79,9 +80,18 @@ class Store(ABC):
     #: The errors of a file that is not there.
     missing: ClassVar[tuple[type[Exception], ...]] = (FileNotFoundError,)
 
-    def __init__(self, uri: str, *, checked: bool = False) -> None:
+    def __init__(
+        self,
+        uri: str,
+        *,
+        checked: bool = False,
+        errors: type[Exception] | tuple[type[Exception], ...] = OSError,
+        reason: Callable[[Exception], str] = system_reason,
+    ) -> None:
         self.uri = uri
         self._checked = checked
+        #: Turns errors of the place into :exc:`StoreFailed`.
+        self._failing = partial(failing, uri, errors=errors, reason=reason)
 
     def check(self) -> None:
         """Raise :exc:`StoreFailed` unless a name is created only once. Writes and deletes a small file."""
@@ -221,10 +231,6 @@ class Store(ABC):
     @abstractmethod
     def _delete(self, path: str) -> None:
         """Delete a file."""
-
-    @abstractmethod
-    def _failing(self, what: str) -> AbstractContextManager[None]:
-        """Turns errors of the place into :exc:`StoreFailed`."""
 
 
 def _checked_path(path: str) -> str:
