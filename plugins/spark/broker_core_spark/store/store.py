@@ -95,18 +95,15 @@ class Store(ABC):
 
     def check(self) -> None:
         """Raise :exc:`StoreFailed` unless a name is created only once. Writes and deletes a small file."""
-        self._checked = True  # the check itself puts files
         path = f"{PROBE}{secrets.token_hex(8)}"
         try:
-            first, second = self.put_new(path, b"first"), self.put_new(path, b"second")
+            first, second = (self._put(path, word, replace=False) for word in (b"first", b"second"))
             if not first or second or self.get(path, 64) != b"first":
                 raise StoreFailed(f"{self.uri}: {self.creates_twice}")
-        except BaseException:
-            self._checked = False
-            raise
         finally:
             with suppress(StoreFailed):  # the reason of the check matters more
                 self.delete(path)
+        self._checked = True
 
     def put_new(self, path: str, data: FileData) -> bool:
         """Create a whole file. Returns ``False`` if the name exists, and leaves that file as it is."""
