@@ -38,7 +38,10 @@ class StagedSelectors:
         self, store: Store, place: _Place, group: int = 0, groups: int = 1
     ) -> tuple[KeyedSelectors, SelectorKeys]:
         """The selectors of one of ``groups`` groups by ranges of their keys, of equal width, and the keys of all."""
-        lines = self._lines(store, place)
+        if place not in self.places:
+            return [], NO_SELECTORS
+        data = store.get_range(self.path, *self.places[place])
+        lines = [(line_key(line), line) for line in data.splitlines()]
         own = [(key, _selector(line)) for key, line in lines if int.from_bytes(key) * groups >> 128 == group]
         return own, SelectorKeys.of(key for key, _ in lines)
 
@@ -65,14 +68,6 @@ class StagedSelectors:
         first = bisect_left(ordered, low, key=lambda place: end_of_namespace(place[0]))
         last = bisect_left(ordered, high, key=lambda place: first_of_namespace(place[0]))
         return self.of(ordered[first : last if high else None])
-
-    def _lines(self, store: Store, place: _Place) -> list[tuple[bytes, bytes]]:
-        """The lines of a place with their keys."""
-        if place not in self.places:
-            return []
-        return [
-            (line_key(line), line) for line in store.get_range(self.path, *self.places[place]).splitlines()
-        ]
 
 
 class KeptSelectors:
