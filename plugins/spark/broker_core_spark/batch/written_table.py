@@ -31,16 +31,15 @@ def write_table(frame: DataFrame, address: str, *, append: bool = False) -> None
     made if need be. Raises :exc:`BatchError`.
     """
     with failing_to_write(address):
+        spark, name = frame.sparkSession, address.removeprefix("table:")
         if not is_table_name(address):
             frame.write.mode("append" if append else "overwrite").parquet(address)
-            return
-        spark, name = frame.sparkSession, address.removeprefix("table:")
-        if not spark.catalog.tableExists(name):
+        elif not spark.catalog.tableExists(name):
             frame.write.saveAsTable(name)
-            return
-        # An insert asks for no format, as a writer of frames does. Iceberg's parser takes no parameter for a name.
-        quoted = name.replace("{", "{{").replace("}", "}}")
-        spark.sql(f"INSERT INTO {quoted} BY NAME SELECT * FROM {{frame}}", frame=frame)  # noqa: S608 - Spark parsed it
+        else:
+            # An insert asks for no format, as a writer of frames does. Iceberg's parser takes no parameter for a name.
+            quoted = name.replace("{", "{{").replace("}", "}}")
+            spark.sql(f"INSERT INTO {quoted} BY NAME SELECT * FROM {{frame}}", frame=frame)  # noqa: S608 - Spark parsed it
 
 
 def check_table(spark: SparkSession, address: str) -> None:
