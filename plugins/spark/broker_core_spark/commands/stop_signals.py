@@ -23,11 +23,7 @@ _AGAIN: Final = 0.1
 
 
 class Stopped(KeyboardInterrupt):
-    """A signal ends the command. It is no :exc:`Exception`: nothing takes it for a failure of its own."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.number = number
+    """A signal (its argument) ends the command. As no :exc:`Exception`, nothing takes it for a failure of its own."""
 
 
 @contextmanager
@@ -74,9 +70,10 @@ def ended_by_signals(
         yield
     except Stopped as stopped:
         cleanup()
-        ended = f"{command}: ended by {signal.Signals(stopped.number).name}"
+        (number,) = stopped.args
+        ended = f"{command}: ended by {signal.Signals(number).name}"
         say(": ".join(part for part in (ended, result()) if part))
-        raise typer.Exit(128 + stopped.number) from None
+        raise typer.Exit(128 + number) from None
     finally:
         logging.disable(logging.NOTSET)
         raised.clear()
