@@ -126,10 +126,10 @@ def worth_precomputing(
             continue
         if refusal_reason(pattern, max_length) is not None:
             refused += 1
-            continue
-        found.append(
-            (cost, {**question, "count": int(count), "last_asked": last.isoformat(timespec="seconds")})
-        )
+        else:
+            found.append(
+                (cost, {**question, "count": int(count), "last_asked": last.isoformat(timespec="seconds")})
+            )
     found.sort(key=lambda item: (-item[0], canonical_json(item[1])))
     return [question for _, question in found[:limit]], refused
 

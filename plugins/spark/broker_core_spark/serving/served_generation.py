@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -213,12 +214,10 @@ class ServedGeneration:
         """Read the changes of these namespaces before questions wait for them."""
         for name in namespaces:
             if name in self.generation.manifest.namespaces:
-                try:
+                with suppress(PassToNextLister):
                     log = await self._log()
                     if log is not None:
                         await self._follower(NamespaceName.parse(name)).current(log)
-                except PassToNextLister:
-                    continue
 
     def _follower(self, namespace: NamespaceName) -> NamespaceFollower:
         name = str(namespace)

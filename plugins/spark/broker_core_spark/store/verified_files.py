@@ -85,8 +85,7 @@ def put_all_verified(
     """Put each file unless the store has it. Returns which were written."""
     written = store.put_all_new([(entry.name, data) for entry, data in files])
     for at, (entry, data) in enumerate(files):
-        if written[at] or file_fault(store, entry) is None:
-            continue
-        store.replace(entry.name, data)
-        written[at] = True
+        if not written[at] and file_fault(store, entry) is not None:
+            store.replace(entry.name, data)
+            written[at] = True
     return written

@@ -69,10 +69,10 @@ class ChangeLogFinder:
                     found = await log.catalog_id()
             except (ListingFailed, TimeoutError) as error:
                 unreachable.append(f"{log.name}: {str(error) or 'no answer'}")
-                continue
-            if found == wanted:
-                return log, ("", "")
-            others.append(f"{log.name} is {found}")
+            else:
+                if found == wanted:
+                    return log, ("", "")
+                others.append(f"{log.name} is {found}")
         if unreachable:
             return None, ("unreachable", "; ".join(unreachable))
         return None, ("other_catalogue", f"the generation is of catalogue {wanted}; {'; '.join(others)}")
