@@ -228,13 +228,12 @@ class Manifest:
 
     def check(self) -> None:
         """Raise :exc:`ValueError` if parts contradict each other."""
-        for namespace in self.namespaces:
+        for namespace, version in self.namespaces.items():
             NamespaceName.parse(namespace)
-        if list(self.property_keys) != sorted(set(self.property_keys)):
-            raise ValueError("property keys are sorted, each once")
-        for version in self.namespaces.values():
             if (version is None) is not self.static:
                 raise ValueError("a version of every namespace, or of none if the catalogue is static")
+        if list(self.property_keys) != sorted(set(self.property_keys)):
+            raise ValueError("property keys are sorted, each once")
         for namespace, stamp in self.stamps.items():
             NamespaceName.parse(namespace)
             if not stamp or (self.namespaces.get(namespace) is None and not self.static):
