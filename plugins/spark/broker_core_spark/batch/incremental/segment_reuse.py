@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -140,12 +141,9 @@ def read_previous_generation(store: Store, generation: str) -> PreviousGeneratio
     questions = tuple(read_questions(lines, manifest))
     check_first_names(manifest)
     for entry in manifest.segments:
-        try:
-            begins = _begins_with(store, entry)
-        except StoreFailed:
-            continue
-        if not begins:
-            raise InvalidGeneration(entry.name, "its first name is not the one that the manifest has")
+        with suppress(StoreFailed):
+            if not _begins_with(store, entry):
+                raise InvalidGeneration(entry.name, "its first name is not the one that the manifest has")
     return PreviousGeneration(manifest, questions)
 
 
