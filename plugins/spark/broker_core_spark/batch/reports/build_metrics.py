@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from urllib.error import HTTPError, URLError
 
+from prometheus_client import CollectorRegistry, Gauge, generate_latest, pushadd_to_gateway
+
 from broker_core_spark.batch.build_errors import BatchError
+from broker_core_spark.batch.build_result import BuildResult
 from broker_core_spark.batch.source_redaction import redacted_source
 from broker_core_spark.errors import StoreFailed
 from broker_core_spark.store import addressed_file
-
-if TYPE_CHECKING:
-    from prometheus_client import CollectorRegistry
-
-    from broker_core_spark.batch.build_result import BuildResult
 
 __all__ = ["METRICS", "build_metrics", "write_metrics"]
 
@@ -46,8 +44,6 @@ def build_metrics(result: BuildResult | None, *, succeeded: bool = True) -> Coll
 
     A build that published has not ``succeeded`` if something failed after that.
     """
-    from prometheus_client import CollectorRegistry, Gauge
-
     registry = CollectorRegistry()
     values: dict[str, float | None] = {
         "succeeded": float(succeeded and result is not None),
@@ -87,8 +83,6 @@ def write_metrics(
 
     Raises :exc:`BatchError`, which says that the generation is published, if it is.
     """
-    from prometheus_client import generate_latest, pushadd_to_gateway
-
     registry = build_metrics(result, succeeded=succeeded)
     published = "" if result is None else "; the generation is published"
     try:
