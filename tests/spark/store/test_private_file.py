@@ -13,12 +13,11 @@ from broker_core_spark.store.private_file import PrivateFile
 
 def test_a_private_file_has_no_name_and_outlives_its_closing(tmp_path: Path) -> None:
     with PrivateFile(str(tmp_path)) as file:
-        file.write(b"ab")
-        file.write(np.array([1, 2], "<u4"))
-        file.write(np.empty(0, "<u4"))
+        file.write([b"ab", np.array([1, 2], "<u4")])
+        file.write([np.empty(0, "<u4")])
         assert file.size == 10
         early = file.mapped()
-        file.write(b"more")
+        file.write([b"more"])
         late = file.mapped()
         assert list(tmp_path.iterdir()) == []
     assert early.to_pybytes() == b"ab\1\0\0\0\2\0\0\0"
@@ -27,7 +26,7 @@ def test_a_private_file_has_no_name_and_outlives_its_closing(tmp_path: Path) -> 
 
 def test_a_map_cannot_be_written(tmp_path: Path) -> None:
     with PrivateFile(str(tmp_path)) as file:
-        file.write(b"abcd")
+        file.write([b"abcd"])
         mapped = np.frombuffer(file.mapped(), "<u4")
     with pytest.raises(ValueError, match="read-only"):
         mapped[0] = 1

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import mmap
 import tempfile
+from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -36,7 +37,7 @@ class PrivateFile(AbstractContextManager["PrivateFile"]):
         with self._failing():
             self._file.close()
 
-    def write(self, *data: Any) -> None:
+    def write(self, data: Iterable[Any]) -> None:
         """Append buffers of bytes or numbers. Raises :exc:`StoreFailed` if there is no room."""
         with self._failing():
             self._file.writelines(data)

@@ -45,8 +45,7 @@ def fetch_verified(store: Store, entry: FileEntry, directory: str | None) -> pa.
     :exc:`StoreFailed` if the store or the directory fails.
     """
     with PrivateFile(directory) as file:
-        for part in _verified(store, entry):
-            file.write(part)
+        file.write(_verified(store, entry))
         return file.mapped()
 
 

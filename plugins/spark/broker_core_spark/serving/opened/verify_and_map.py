@@ -202,7 +202,7 @@ def _patched(
     except InvalidGeneration:
         return None
     with PrivateFile(directory) as private:
-        private.write(*file.data)
+        private.write(file.data)
         postings = read_postings(private.mapped(), entry.postings.name)
     return _PatchedSegment(entry, postings, made)
 
@@ -241,14 +241,14 @@ class _NamesToMap:
     def __init__(self, fields: PrivateFile, offsets: PrivateFile) -> None:
         self._fields = fields
         self._offsets = offsets
-        self._offsets.write(np.zeros(1, "<i8"))
+        self._offsets.write([np.zeros(1, "<i8")])
         #: The number of names so far.
         self.count = 0
 
     def add(self, names: FieldParts) -> None:
         """Append names."""
-        self._offsets.write(self._fields.size + names.offsets[1:])
-        self._fields.write(*names.data)
+        self._offsets.write([self._fields.size + names.offsets[1:]])
+        self._fields.write(names.data)
         self.count += len(names.offsets) - 1
 
     def column(self, first: int) -> pa.LargeBinaryArray:
