@@ -195,7 +195,9 @@ def test_of_many_at_once_one_does_it(path: Path) -> None:
 
     with ThreadPoolExecutor(8) as pool:
         assert sorted(pool.map(migrate, range(8))) == [False] * 7 + [True]
-    assert sorted(each.name for each in path.parent.iterdir()) == [path.name, backup(path).name]
+    # SQLite may leave its log if two connections are closed at once.
+    left = {each.name for each in path.parent.iterdir()} - {f"{path.name}-wal", f"{path.name}-shm"}
+    assert left == {path.name, backup(path).name}
 
 
 PROCESS = """

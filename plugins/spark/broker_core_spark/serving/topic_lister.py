@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from broker_core import BoundedCache, Cause, ListingRequest, TopicListingResult
-from broker_core.errors import ListingFailed
+from broker_core import BoundedCache, ListingRequest, TopicListingResult
+from broker_core.errors import BrokerCoreError, Cause
 from broker_core_spark.serving.changes.change_log_finder import ChangeLogFinder
 from broker_core_spark.serving.generation_refresher import GenerationRefresher
 from broker_core_spark.serving.metrics import AnswerCounts, ServingMetrics
@@ -70,6 +70,6 @@ class PrecomputedTopicLister:
         """
         try:
             version = await asyncio.to_thread(self._broker.version, request.namespace)
-        except ListingFailed:  # of a gateway, whose cluster knows
+        except BrokerCoreError:  # of a gateway, whose cluster knows; a catalogue that fails says so itself
             return False
         return version.number == 0 and (await request.rest()).lister == "catalog"
