@@ -108,20 +108,30 @@ def test_a_condition_that_time_or_chance_decides_makes_no_version(
             assert snapshot.unversioned.startswith("its condition has") is moves
 
 
-def test_a_frame_in_ranges_is_staged_in_runs_that_do_not_cross(spark: SparkSession, tmp_path: Path) -> None:
+def test_names_in_ranges_are_staged_in_runs_that_do_not_cross(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A frame that is in ranges, and a file with so many rows that Spark brings them into ranges by itself."""
+    session = spark.newSession()
+    # Else Spark joins the ranges of so few rows.
+    session.conf.set("spark.sql.adaptive.coalescePartitions.enabled", "false")
     topics = [(f"t{number:04}", f"a/{'bc'[number % 2]}") for number in range(2000)]
-    frame = spark.createDataFrame(topics, "name string, namespace string").repartition(6)
+    frame = session.createDataFrame(topics, "name string, namespace string").repartition(6)
+    file = str(tmp_path / "topics.parquet")
+    frame.write.parquet(file)
     place = staging_area(tmp_path)
     crossing: list[bool] = []
-    for rows in (frame, frame.repartitionByRange(6, "namespace", "name")):
-        with TableSource(rows, spark).snapshot() as snapshot:
+    tried = ((frame, 0), (frame.repartitionByRange(6, "namespace", "name"), 0), (file, 2000), (file, 1999))
+    for rows, most in tried:
+        monkeypatch.setattr(parquet_and_tables, "MANY_ROWS", most)
+        with TableSource(rows, session).snapshot() as snapshot:
             runs = [run for run in snapshot.read(place) if run.blocks]
         assert len(runs) > 1
         names = [staged_names(place, [run]) for run in runs]
         ends = sorted((min(own), max(own)) for own in names)
         crossing.append(any(last >= first for (_, last), (first, _) in pairwise(ends)))
         assert sum(map(len, names)) == 2000
-    assert crossing == [True, False]
+    assert crossing == [True, False, True, False]
 
 
 def test_tables_that_cannot_be_read(spark: SparkSession, tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ from broker_core_spark.arrow_columns import not_utf8
 from broker_core_spark.batch.build_errors import InvalidCatalogue, NothingToKeep
 from broker_core_spark.batch.progress.described_job import described_job
 from broker_core_spark.batch.progress.progress import SparkJob
-from broker_core_spark.batch.source_address import FRAME, frame_of, is_table_name, table_now
+from broker_core_spark.batch.source_address import FRAME, frame_of, is_table, is_table_name, table_now
 from broker_core_spark.batch.source_redaction import redacted_source
 from broker_core_spark.batch.sources.catalogue_source import CatalogueSnapshot, CatalogueSource
 from broker_core_spark.batch.sources.delta_changes import pin_delta
@@ -63,6 +63,8 @@ if TYPE_CHECKING:
 __all__ = ["TableSnapshot", "TableSource", "changed_names", "in_namespaces"]
 
 _JSON: Final = "json"
+#: With more rows Spark brings the names into ranges: a task would read few names of each of very many sorted runs.
+MANY_ROWS: Final = 200_000_000
 #: More changed names are not collected: the table is read in full.
 MOST_NAMES: Final = 1_000_000
 #: Full names are compared with prefixes up to so many namespaces, which skips row groups of Parquet. With more they are
@@ -130,8 +132,9 @@ class TableSource(CatalogueSource):
                 unversioned="a DataFrame has no versions",
             )
         elif not is_table_name(self.source):
-            rows = self.spark.read.parquet(self.source)
-            found = PinnedTable(rows, unversioned="a Parquet file has no versions")
+            found = PinnedTable(
+                self.spark.read.parquet(self.source), unversioned="a Parquet file has no versions"
+            )
         else:
             name, version = name_and_version(self.source.removeprefix("table:"))
             rows = table_now(self.spark, name) if version is None else at_version(self.spark, name, version)
@@ -175,6 +178,14 @@ class TableSnapshot(CatalogueSnapshot):
         work = partial(_ingest, staging, self._source.namespace, self._name_column)
         with failing_to_read("catalogue", self._source.address, InvalidCatalogue):
             rows = self._selected(self._of(self._table.rows, staging.namespaces), staging.property_keys)
+            # Formats know their number of rows. Those of a view or a DataFrame may take as long as its query.
+            if staging.key_ranges is None and (
+                self._table.stamp
+                or (is_table(self._source.address) and not is_table_name(self._source.address))
+            ):
+                with described_job(self._source.spark, SparkJob("count the rows")):
+                    if self._table.rows.count() > MANY_ROWS:
+                        rows = rows.repartitionByRange("namespace", "name")
         return run_on_partitions(rows, work, SparkJob("read the catalogue"))
 
     def version(self, _namespace: str) -> CatalogVersion | None:
@@ -226,9 +237,8 @@ class TableSnapshot(CatalogueSnapshot):
         except spark_errors() as error:
             raise InvalidCatalogue(f"the changed names cannot be read: {spark_message(error)}") from error
         found: dict[ChangedName, dict[str, str]] = {}
-        batches, default = table.to_batches(), self._source.namespace
         for place, domain, locals_, values in _rows_of_batches(
-            batches, property_keys, self._name_column, default
+            table.to_batches(), property_keys, self._name_column, self._source.namespace
         ):
             for local, *own in zip(*(column.to_pylist() for column in (locals_, *values)), strict=True):
                 row = {key: text for key, text in zip(property_keys, own, strict=True) if text is not None}
@@ -317,8 +327,9 @@ class TableSnapshot(CatalogueSnapshot):
         wanted += more
         if not property_keys:
             return frame.select(*wanted)
-        expected = "a map of texts, a struct or JSON texts are expected"
-        kind = self._type_of("properties", expected, MapType, StructType)
+        kind = self._type_of(
+            "properties", "a map of texts, a struct or JSON texts are expected", MapType, StructType
+        )
         if not isinstance(kind, MapType | StructType | None):
             # The JSON text is parsed when it is staged.
             return frame.select(*wanted, F.col("properties").cast("string").alias(_JSON))
@@ -343,11 +354,10 @@ def in_namespaces(
 
     if len(namespaces) <= _PREFIXES:
         prefixes = [f"{domain}://{one}/" for one in namespaces for domain in DOMAIN_ORDER]
-        without = reduce(or_, [name.startswith(prefix) for prefix in prefixes], F.lit(False))
+        without = reduce(or_, map(name.startswith, prefixes), name.isNull())
     else:
         place = F.substring_index(F.substring_index(name, "/", 4), "://", -1)
-        without = place.isin(*namespaces)
-    without = without | name.isNull()
+        without = place.isin(*namespaces) | name.isNull()
     # Full names without a namespace beside them, and local names of the default one.
     if default in namespaces or (default is None and namespace is not None):
         without = without | ~name.contains("/")
