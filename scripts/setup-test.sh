@@ -42,6 +42,8 @@ say "installing PySpark, Playwright and what else tests need (about a minute the
 # at once: compressing it took most of the installation.
 .venv/bin/uv pip install --quiet --no-build-isolation --config-settings-package "pyspark:--build-option=--compression=stored" \
   --require-hashes -r requirements/batch.txt
-say "storing the classes of Spark, so that the JVMs of tests start quickly"
+say "storing the classes of Spark, so that the JVMs of tests start quickly, and compiling the tests beside that"
+.venv/bin/pytest --collect-only -q >/dev/null &
 .venv/bin/python -m tests.support.quick_java
+wait $! || true # what cannot be collected is said by `make test`
 say "done: everything that tests need"
