@@ -36,7 +36,7 @@ from broker_core_spark.arrow_columns import not_utf8
 from broker_core_spark.batch.build_errors import InvalidCatalogue, NothingToKeep
 from broker_core_spark.batch.progress.described_job import described_job
 from broker_core_spark.batch.progress.progress import SparkJob
-from broker_core_spark.batch.source_address import FRAME, frame_of, is_table, is_table_name, table_now
+from broker_core_spark.batch.source_address import FRAME, frame_of, is_table_name, table_now
 from broker_core_spark.batch.source_redaction import redacted_source
 from broker_core_spark.batch.sources.catalogue_source import CatalogueSnapshot, CatalogueSource
 from broker_core_spark.batch.sources.delta_changes import pin_delta
@@ -132,9 +132,8 @@ class TableSource(CatalogueSource):
                 unversioned="a DataFrame has no versions",
             )
         elif not is_table_name(self.source):
-            found = PinnedTable(
-                self.spark.read.parquet(self.source), unversioned="a Parquet file has no versions"
-            )
+            rows = self.spark.read.parquet(self.source)
+            found = PinnedTable(rows, unversioned="a Parquet file has no versions", counted=rows)
         else:
             name, version = name_and_version(self.source.removeprefix("table:"))
             rows = table_now(self.spark, name) if version is None else at_version(self.spark, name, version)
@@ -150,7 +149,8 @@ class TableSource(CatalogueSource):
             described = self.spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()
             provider = next((row["data_type"] for row in described if row["col_name"] == "Provider"), "")
             if provider in _PIN:
-                return _PIN[provider](self.spark, name, version)
+                found = _PIN[provider](self.spark, name, version)
+                return replace(found, counted=found.rows)
             unversioned = "only Iceberg and Delta tables have versions"
         except NothingToKeep as error:
             unversioned = str(error)
@@ -169,24 +169,24 @@ class TableSnapshot(CatalogueSnapshot):
     @property
     def _made_by(self) -> str:
         # With another default namespace or condition, the same rows are other topics.
-        where = self._source.where
         return (self._source.namespace or "") + (
-            "" if where is None else f"?{hashlib.sha256(where.encode()).hexdigest()[:16]}"
+            ""
+            if self._source.where is None
+            else f"?{hashlib.sha256(self._source.where.encode()).hexdigest()[:16]}"
         )
 
     def read(self, staging: StagingArea) -> list[SortedRun]:
-        work = partial(_ingest, staging, self._source.namespace, self._name_column)
         with failing_to_read("catalogue", self._source.address, InvalidCatalogue):
             rows = self._selected(self._of(self._table.rows, staging.namespaces), staging.property_keys)
-            # Formats know their number of rows. Those of a view or a DataFrame may take as long as its query.
-            if staging.key_ranges is None and (
-                self._table.stamp
-                or (is_table(self._source.address) and not is_table_name(self._source.address))
-            ):
+            if self._table.counted is not None and staging.key_ranges is None:
                 with described_job(self._source.spark, SparkJob("count the rows")):
-                    if self._table.rows.count() > MANY_ROWS:
+                    if self._table.counted.count() > MANY_ROWS:
                         rows = rows.repartitionByRange("namespace", "name")
-        return run_on_partitions(rows, work, SparkJob("read the catalogue"))
+        return run_on_partitions(
+            rows,
+            partial(_ingest, staging, self._source.namespace, self._name_column),
+            SparkJob("read the catalogue"),
+        )
 
     def version(self, _namespace: str) -> CatalogVersion | None:
         if self.unversioned:
@@ -270,8 +270,9 @@ class TableSnapshot(CatalogueSnapshot):
 
         kind = {field.name: field.dataType for field in self._table.rows.schema}.get(column)
         texts = kind.keyType if isinstance(kind, MapType) and MapType in others else kind
-        kinds = (StringType, CharType, VarcharType, BinaryType, NullType, *others)
-        if kind is not None and not isinstance(texts, kinds):
+        if kind is not None and not isinstance(
+            texts, (StringType, CharType, VarcharType, BinaryType, NullType, *others)
+        ):
             raise InvalidCatalogue(
                 f"{redacted_source(self._source.address)}: the column {column!r} is of the type "
                 f"{kind.simpleString():.100}: {expected}"

@@ -35,13 +35,15 @@ class PinnedTable:
     ``stamp`` distinguishes the version from all others of this table and of any other. ``changed_rows`` gives the rows
     that came and went after the version of a stamp, as in column ``_change_type``; it is ``None`` for a table at no
     version. A row that was only moved to another file may be among them, as one that went and came. It raises
-    :exc:`~broker_core_spark.batch.build_errors.NothingToKeep` if the table does not know.
+    :exc:`~broker_core_spark.batch.build_errors.NothingToKeep` if the table does not know. ``counted`` has at least the
+    rows, and its format knows their number; ``None`` if counting may take as long as a query.
     """
 
     rows: DataFrame
     stamp: str = ""
     changed_rows: Callable[[str], DataFrame] | None = None
     unversioned: str = ""
+    counted: DataFrame | None = None
 
 
 def name_and_version(table: str) -> tuple[str, int | None]:
